@@ -1,0 +1,66 @@
+# `make` alone lists what there is. Everything Python lives in .venv.
+
+# Debian's and Ubuntu's own interpreter first: the tests need one that every user can read.
+PYTHON := $(firstword $(foreach candidate,/usr/bin/python3 python3 python3.13 python3.12 python3.11, \
+	$(shell $(candidate) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(candidate))))
+
+# What the tests call, as command:package. Nothing is installed where all these commands are there.
+TEST_PROGRAMS := gcc:gcc git:git bwrap:bubblewrap setfattr:attr setfacl:acl unshare:util-linux
+MISSING_PACKAGES = $(strip $(foreach pair,$(TEST_PROGRAMS), \
+	$(if $(shell command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+LAUNCHER := src/corral/_launcher/corral-launch
+
+.PHONY: help demo test check bench soak launcher test-programs clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: $(VENV)/installed $(LAUNCHER) ## a short demonstration in a jail
+	$(RUN) -m corral.demo
+
+test: test-programs $(VENV)/installed-dev $(LAUNCHER) ## all tests; started by root, as an ordinary user too
+	$(RUN) tests/run.py
+
+check: $(VENV)/installed-dev launcher ## lint, types, and a test for every numbered case
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+	$(RUN) tests/conformance/check_cases.py
+
+bench: test-programs $(VENV)/installed-dev $(LAUNCHER) ## launch times side by side with peers
+	$(RUN) benchmarks/launch.py
+
+soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
+	$(RUN) -m pytest -m soak --timeout 1800
+
+launcher: | $(VENV) ## compile launcher/ afresh; a warning is an error
+	$(PYTHON) hatch_build.py -Werror
+
+clean: ## remove all that was built
+	rm -rf $(VENV) build dist $(LAUNCHER) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(LAUNCHER): hatch_build.py $(wildcard launcher/*.[ch]) | $(VENV)
+	$(PYTHON) hatch_build.py
+
+$(VENV):
+	@[ -n "$(PYTHON)" ] || { echo "corral needs Python 3.11 or newer; apt install python3 python3-venv"; exit 1; }
+	$(PYTHON) -m venv $@ || { rm -rf $@; exit 1; }
+
+$(VENV)/installed: pyproject.toml hatch_build.py src/bin/corral | $(VENV)
+	$(RUN) -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml hatch_build.py src/bin/corral | $(VENV)
+	$(RUN) -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/installed
+
+test-programs:
+ifneq ($(MISSING_PACKAGES),)
+	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || \
+		{ echo "the tests need, and may not install: $(MISSING_PACKAGES)"; exit 1; }
+	apt-get update --quiet --quiet
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $(MISSING_PACKAGES)
+endif

@@ -1,0 +1,68 @@
+/* PID 1 of a jail: it reaps, passes signals on, tells the supervisor how the command ended, and takes the whole
+ * namespace with it when it leaves. It holds nothing but two descriptors. */
+#include "launch.h"
+
+static void close_all_but(int a, int b)
+{
+    int low = a < b ? a : b, high = a < b ? b : a;
+    if (low)
+        sys(NR_close_range, 0, low - 1, 0);
+    if (high > low + 1)
+        sys(NR_close_range, low + 1, high - 1, 0);
+    sys(NR_close_range, high + 1, ~0u, 0);
+}
+
+void tell(struct report report)
+{
+    sys(NR_write, launch.control, &report, sizeof report);
+}
+
+/* Reap all that ended; leave when the command is among them. */
+static void reap(int command)
+{
+    int status;
+    long pid;
+    while ((pid = sys(NR_wait4, -1, &status, WNOHANG | WUNTRACED, 0)) > 0) {
+        if (pid != command)
+            continue;
+        if ((status & 0xff) == 0x7f) {
+            tell((struct report){STOPPED, status, 0});
+        } else {
+            tell((struct report){ENDED, status, 0});
+            leave(0);
+        }
+    }
+}
+
+void op_init(void)
+{
+    int signals = signals_descriptor(), command = (int)start_command(0);
+    tell((struct report){launch.error ? FAILED : RUNNING, launch.step, launch.error});
+    if (launch.error)
+        leave(EXIT_REFUSED);
+    if (launch.text)
+        sys(NR_munmap, launch.text, launch.text_bytes);
+    struct pollfd watched[2] = {{launch.control, POLLIN, 0}, {signals, POLLIN, 0}};
+    sys(NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    close_all_but(launch.control, signals);
+    for (;;) {
+        struct timespec tick = {0, 250000000};
+        sys(NR_ppoll, watched, 2, launch.memory ? &tick : 0, 0, 8);
+        if (watched[1].revents) {
+            struct signalfd_siginfo info;
+            while (sys(NR_read, signals, &info, sizeof info) > 0)
+                ;
+            reap(command);
+        }
+        if (watched[0].revents) {
+            int signal = 0;
+            if (sys(NR_read, launch.control, &signal, sizeof signal) != sizeof signal)
+                leave(EXIT_REFUSED); /* the supervisor is gone */
+            sys(NR_kill, command, signal);
+        }
+        if (launch.memory && resident_bytes(1) > launch.memory) {
+            tell((struct report){OVER_MEMORY, 0, 0});
+            leave(0);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* Landlock: rules from descriptors, never from paths. Which rights, for which kernel, is the planner's table. */
+#include "launch.h"
+
+void op_ruleset(void)
+{
+    char **word = launch.operand;
+    struct landlock_ruleset_attr attr = {number(word[0]), number(word[1]), number(word[2])};
+    /* A kernel that knows fewer fields answers E2BIG, so the size is the planner's choice too. */
+    launch.ruleset = (int)must(sys(NR_landlock_create_ruleset, &attr, number(word[3]), 0));
+}
+
+void op_allow(void)
+{
+    struct landlock_path_beneath rule = {number(launch.operand[1]), slot_of(0)};
+    must(sys(NR_landlock_add_rule, launch.ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
+}
+
+void op_port(void)
+{
+    struct landlock_net_port rule = {number(launch.operand[1]), number(launch.operand[0])};
+    must(sys(NR_landlock_add_rule, launch.ruleset, LANDLOCK_RULE_NET_PORT, &rule, 0));
+}
+
+void op_restrict(void)
+{
+    must(sys(NR_landlock_restrict_self, launch.ruleset, 0));
+    sys(NR_close, launch.ruleset);
+}

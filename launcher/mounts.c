@@ -1,0 +1,133 @@
+/* Mounts. New ones are made detached and put in place by descriptor, so that no path is walked twice. */
+#include "launch.h"
+
+static void fs_option(int fs, unsigned how, const char *key, const void *value, int aux)
+{
+    must(sys(NR_fsconfig, fs, how, key, value, aux));
+}
+
+static int mount_of(int fs, u64 attrs)
+{
+    fs_option(fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
+    int fd = (int)must(sys(NR_fsmount, fs, FSMOUNT_CLOEXEC, attrs));
+    sys(NR_close, fs);
+    return fd;
+}
+
+/* OPTIONS: key=value or flag, joined by commas, as mount(8) takes them. */
+void op_mount(void)
+{
+    char **word = launch.operand;
+    int fs = (int)must(sys(NR_fsopen, word[1], FSOPEN_CLOEXEC));
+    for (char *option = word[2]; *option;) {
+        char key[64], value[64];
+        size_t k = 0, v = 0, has_value = 0;
+        for (; *option && *option != ','; option++) {
+            if (!has_value && *option == '=')
+                has_value = 1;
+            else if (has_value && v < sizeof value - 1)
+                value[v++] = *option;
+            else if (!has_value && k < sizeof key - 1)
+                key[k++] = *option;
+            else
+                refuse(ENAMETOOLONG);
+        }
+        option += *option == ',';
+        key[k] = value[v] = 0;
+        fs_option(fs, has_value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, has_value ? value : 0, 0);
+    }
+    fill(0, mount_of(fs, number(word[3])));
+}
+
+static char *put_fd_path(char *end, int fd)
+{
+    return put_number(put(end, "/proc/self/fd/"), (u64)fd);
+}
+
+/* Read-only, no upper layer. Layers go by descriptor from kernel 6.13 on; before that by their /proc names,
+ * which need no escaping and stay far below the 255 bytes the kernel takes. */
+void op_overlay(void)
+{
+    int fs = (int)must(sys(NR_fsopen, "overlay", FSOPEN_CLOEXEC)), top = slot_of(1), bottom = slot_of(2);
+    fs_option(fs, FSCONFIG_SET_FLAG, "userxattr", 0, 0);
+    if (sys(NR_fsconfig, fs, FSCONFIG_SET_FD, "lowerdir+", 0, top) >= 0) {
+        fs_option(fs, FSCONFIG_SET_FD, "lowerdir+", 0, bottom);
+    } else {
+        char layers[64];
+        put_fd_path(put(put_fd_path(layers, top), ":"), bottom);
+        fs_option(fs, FSCONFIG_SET_STRING, "lowerdir", layers, 0);
+    }
+    fill(0, mount_of(fs, number(launch.operand[3])));
+}
+
+static void set_attributes(int fd, u64 attrs)
+{
+    struct mount_attr attr = {.attr_set = attrs, .propagation = MS_PRIVATE};
+    must(sys(NR_mount_setattr, fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr));
+}
+
+/* Recursive: in a user namespace the kernel refuses to clone a tree without the mounts that lie in it. */
+void op_tree(void)
+{
+    int fd = (int)must(sys(NR_open_tree, slot_of(1), "",
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE));
+    set_attributes(fd, number(launch.operand[2]));
+    fill(0, fd);
+}
+
+/* Private too: what the host mounts later must not appear inside, writable. */
+void op_readonly(void)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE};
+    must(sys(NR_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr));
+}
+
+void op_attach(void)
+{
+    must(sys(NR_move_mount, slot_of(0), "", slot_of(1), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+}
+
+static void check_name(const char *name)
+{
+    if (!*name || equal(name, ".") || equal(name, ".."))
+        refuse(EINVAL);
+    for (; *name; name++)
+        if (*name == '/')
+            refuse(EINVAL);
+}
+
+/* A character device 0:0 is what overlayfs takes as "not there"; making one needs no privilege. One inode serves
+ * all of them. */
+void op_whiteout(void)
+{
+    static int at = -1;
+    static const char *first;
+    int layer = slot_of(0);
+    const char *name = launch.operand[1];
+    check_name(name);
+    if (at >= 0 && sys(NR_linkat, at, first, layer, name, 0) >= 0)
+        return;
+    must(sys(NR_mknodat, layer, name, S_IFCHR, 0));
+    at = layer;
+    first = name;
+}
+
+/* One name in a file system that this plan has just made. */
+void op_make(void)
+{
+    char **word = launch.operand, *name = word[2], *kind = word[3];
+    int at = slot_of(1);
+    unsigned mode = (unsigned)number(word[4]);
+    check_name(name);
+    if (equal(kind, "dir")) {
+        must(sys(NR_mkdirat, at, name, mode));
+        must(sys(NR_fchmodat, at, name, mode)); /* whatever the caller's umask took away */
+    } else if (equal(kind, "file")) {
+        must(sys(NR_mknodat, at, name, S_IFREG | mode, 0));
+    } else if (kind[0] == '-' && kind[1] == '>') {
+        must(sys(NR_symlinkat, kind + 2, at, name));
+    } else {
+        refuse(EINVAL);
+    }
+    fill(0, (int)must(sys(NR_openat, at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+}

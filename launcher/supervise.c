@@ -1,0 +1,350 @@
+/* The supervisor: it stays outside, holds three descriptors, and ends the whole tree when the command ends, when
+ * time or memory is up, when it is told to, and when its caller is gone. */
+#include "launch.h"
+
+enum cause { BY_ITSELF, OVER_DEADLINE, MEMORY_PASSED };
+
+static _Noreturn void supervise(int child, int has_init, int may_kill_all);
+
+static struct {
+    int child, has_init, may_kill_all;
+    int wait_status;    /* of the command; -1: not known yet */
+    struct rusage usage;
+} run;
+
+/* ---- starting ---- */
+
+/* Not a standard stream: those are the command's, and closed here. */
+static int own_descriptor(void)
+{
+    int fd = slot_of(0);
+    if (fd < 3)
+        refuse(EBADF);
+    return fd;
+}
+
+void op_status(void)
+{
+    launch.status = own_descriptor();
+}
+
+void op_life(void)
+{
+    launch.life = own_descriptor();
+}
+
+/* The parent may die, and its pid be taken over, between the two calls: only a pid that is still our parent
+ * after its descriptor is open is the one we mean. */
+void op_parent(void)
+{
+    long parent = sys(NR_getppid);
+    launch.life = (int)must(sys(NR_pidfd_open, parent, 0));
+    if (sys(NR_getppid) != parent)
+        refuse(ESRCH);
+}
+
+int signals_descriptor(void)
+{
+    u64 all = ~0ull;
+    return (int)must(sys(NR_signalfd4, -1, &all, sizeof all, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/* The child is PID 1 of what is new. The death signal alone leaves a window between the clone and the call; the
+ * hang-up of the control socket closes it. */
+void op_namespaces(void)
+{
+    int pair[2];
+    must(sys(NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+    long child = must(sys(NR_clone, number(launch.operand[0]) | SIGCHLD, 0));
+    sys(NR_close, pair[child != 0]);
+    launch.control = pair[child == 0];
+    if (child)
+        supervise((int)child, 1, 0);
+    must(sys(NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
+    struct pollfd supervisor = {launch.control, POLLIN, 0};
+    struct timespec at_once = {0, 0};
+    if (sys(NR_ppoll, &supervisor, 1, &at_once, 0, 8) > 0)
+        leave(EXIT_REFUSED);
+}
+
+static void say_running(void)
+{
+    if (launch.status >= 0)
+        say(launch.status, "run\n");
+}
+
+/* Without a PID namespace the tree is ended by kill(-1). That is safe only inside a Landlock domain that keeps
+ * signals in, and it is called only if that is seen: the parent could be signalled before and cannot be now. */
+static int enter_signal_scope(void)
+{
+    struct landlock_ruleset_attr scope = {LANDLOCK_FS_REFER, 0, LANDLOCK_SCOPE_SIGNAL};
+    long parent = sys(NR_getppid);
+    if (parent <= 0 || sys(NR_kill, parent, 0) != 0)
+        return 0;
+    int ruleset = (int)must(sys(NR_landlock_create_ruleset, &scope, sizeof scope, 0));
+    /* A layer that says nothing of renames between directories forbids them for all below it. */
+    int root = (int)must(sys(NR_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC));
+    struct landlock_path_beneath anywhere = {LANDLOCK_FS_REFER, root};
+    must(sys(NR_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &anywhere, 0));
+    sys(NR_close, root);
+    must(sys(NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    must(sys(NR_landlock_restrict_self, ruleset, 0));
+    sys(NR_close, ruleset);
+    return sys(NR_kill, parent, 0) == -EPERM;
+}
+
+void op_supervise(void)
+{
+    must(sys(NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+    int may_kill_all = number(launch.operand[0]) ? enter_signal_scope() : 0;
+    long child = start_command((int)sys(NR_getpid));
+    if (launch.error) {
+        sys(NR_wait4, child, 0, 0, 0);
+        report_failure(launch.step, launch.error);
+    }
+    say_running();
+    supervise((int)child, 0, may_kill_all);
+}
+
+/* ---- ending ---- */
+
+static void kill_children(void)
+{
+    char path[64], text[4096];
+    put(put_number(put(path, "/proc/self/task/"), (u64)sys(NR_getpid)), "/children");
+    if (read_file(path, text, sizeof text) <= 0)
+        return;
+    for (char *pid = text; *pid;) {
+        sys(NR_kill, number(pid), SIGKILL);
+        while (*pid && *pid != ' ')
+            pid++;
+        while (*pid == ' ')
+            pid++;
+    }
+}
+
+static void note_end(long pid, int status, const struct rusage *usage)
+{
+    if (pid != run.child)
+        return;
+    if (!run.has_init) /* else PID 1 has told us */
+        run.wait_status = status;
+    run.usage = *usage;
+    run.child = 0;
+}
+
+static void end_tree(void)
+{
+    int status;
+    long pid;
+    struct rusage usage;
+    if (run.has_init && run.child)
+        sys(NR_kill, run.child, SIGKILL);
+    if (!run.child && sys(NR_wait4, -1, &status, WNOHANG, 0) == -ECHILD)
+        return; /* all orphans are ours, and there are none */
+    for (;;) {
+        if (!run.has_init && run.may_kill_all)
+            sys(NR_kill, -1, SIGKILL);
+        else if (!run.has_init)
+            kill_children();
+        pid = sys(NR_wait4, -1, &status, 0, &usage);
+        if (pid == -ECHILD)
+            return;
+        note_end(pid, status, &usage);
+    }
+}
+
+static char *put_time(char *end, s64 sec, s64 usec)
+{
+    return put_number(put(end, " "), (u64)(sec * 1000000 + usec));
+}
+
+static const struct {
+    const char *line, *text;
+    int code;
+} causes[] = {
+    [BY_ITSELF] = {"", 0, 0},
+    [OVER_DEADLINE] = {"over deadline\n", "corral: the time is up; the run was ended\n", EXIT_TIMEOUT},
+    [MEMORY_PASSED] = {"over memory\n", "corral: the memory limit was passed; the run was ended\n", 128 + SIGKILL},
+};
+
+static void say_end(enum cause cause)
+{
+    char line[160], *end = put_number(put(put(line, causes[cause].line), "end "), (u64)run.wait_status);
+    end = put_time(end, run.usage.user.sec, run.usage.user.usec);
+    end = put_time(end, run.usage.system.sec, run.usage.system.usec);
+    put(put_number(put(end, " "), (u64)run.usage.maxrss), "\n");
+    say(launch.status, line);
+}
+
+/* Die as the command did, without a second core file. */
+static _Noreturn void die_of(int signal)
+{
+    struct rlimit none = {0, 0};
+    struct kernel_sigaction by_default = {0};
+    u64 nothing = 0;
+    long self = sys(NR_getpid);
+    sys(NR_prlimit64, 0, RLIMIT_CORE, &none, 0);
+    sys(NR_rt_sigaction, signal, &by_default, 0, sizeof(u64));
+    sys(NR_kill, self, signal);
+    sys(NR_rt_sigprocmask, SIG_SETMASK, &nothing, 0, sizeof(u64));
+    leave(128 + signal);
+}
+
+static _Noreturn void finish(enum cause cause)
+{
+    end_tree();
+    if (run.wait_status < 0)
+        run.wait_status = SIGKILL; /* PID 1 went down before it could tell, and the command with it */
+    if (launch.status >= 0) {
+        say_end(cause);
+        leave(0);
+    }
+    if (cause != BY_ITSELF) {
+        say(2, causes[cause].text);
+        leave(causes[cause].code);
+    }
+    if (run.wait_status & 0x7f)
+        die_of(run.wait_status & 0x7f);
+    leave(run.wait_status >> 8 & 0xff);
+}
+
+/* ---- watching ---- */
+
+static void pass_on(int signal)
+{
+    if (run.has_init)
+        sys(NR_write, launch.control, &signal, sizeof signal);
+    else if (run.child)
+        sys(NR_kill, run.child, signal);
+}
+
+/* The command stopped. A caller that reads status lines is told; otherwise we stop as it did, and the shell that
+ * started us notices. SIGCONT reaches us first and is passed on. */
+static void mirror_stop(int status)
+{
+    if (launch.status >= 0) {
+        char line[32];
+        put(put_number(put(line, "stop "), (u64)(status >> 8 & 0xff)), "\n");
+        say(launch.status, line);
+    } else {
+        long self = sys(NR_getpid);
+        sys(NR_kill, self, SIGSTOP);
+        pass_on(SIGCONT);
+    }
+}
+
+static void reap_children(void)
+{
+    int status;
+    long pid;
+    struct rusage usage;
+    while ((pid = sys(NR_wait4, -1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
+        if ((status & 0xff) == 0x7f) {
+            if (pid == run.child && !run.has_init)
+                mirror_stop(status);
+            continue;
+        }
+        note_end(pid, status, &usage);
+    }
+}
+
+/* What the terminal sends reaches the command by itself, as a member of the foreground group; what a process
+ * sends to us is meant for the command. */
+static void read_signals(int signals)
+{
+    struct signalfd_siginfo info;
+    while (sys(NR_read, signals, &info, sizeof info) == sizeof info) {
+        if (info.signo == SIGCHLD)
+            reap_children();
+        else if (info.code <= 0)
+            pass_on((int)info.signo);
+    }
+}
+
+static void read_report(void)
+{
+    struct report report;
+    if (sys(NR_read, launch.control, &report, sizeof report) != sizeof report) {
+        sys(NR_close, launch.control);
+        launch.control = -1;
+        return;
+    }
+    switch (report.kind) {
+    case FAILED:
+        end_tree();
+        report_failure(report.value, report.error);
+    case RUNNING:
+        say_running();
+        return;
+    case STOPPED:
+        mirror_stop((int)report.value);
+        return;
+    case ENDED:
+        run.wait_status = (int)report.value;
+        return;
+    case OVER_MEMORY:
+        finish(MEMORY_PASSED);
+    }
+}
+
+/* PID 1 may have told how it went just before it left. */
+static _Noreturn void finish_by_itself(void)
+{
+    struct pollfd told = {launch.control, POLLIN, 0};
+    struct timespec at_once = {0, 0};
+    while (launch.control >= 0 && sys(NR_ppoll, &told, 1, &at_once, 0, 8) > 0)
+        read_report(), told.fd = launch.control;
+    finish(BY_ITSELF);
+}
+
+static int milliseconds_to_wait(void)
+{
+    u64 wait = launch.memory && !run.has_init ? 250 : ~0ull, now = now_ms();
+    if (launch.deadline) {
+        u64 left = launch.deadline > now ? launch.deadline - now : 0;
+        wait = left < wait ? left : wait;
+    }
+    return wait > 1000000 ? 1000000 : (int)wait;
+}
+
+static void keep_only_ours(void)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (launch.slot[i] > 2 && launch.slot[i] != launch.status && launch.slot[i] != launch.life)
+            sys(NR_close, launch.slot[i]);
+    /* Standard error stays where it is the only way to say something; a pipe read by the caller must end. */
+    sys(NR_close, 0);
+    sys(NR_close, 1);
+    if (launch.status >= 0)
+        sys(NR_close, 2);
+}
+
+static _Noreturn void supervise(int child, int has_init, int may_kill_all)
+{
+    run.child = child, run.has_init = has_init, run.may_kill_all = may_kill_all;
+    run.wait_status = -1;
+    keep_only_ours(); /* first: slots that a child sharing our memory filled are numbers of its own table */
+    int signals = signals_descriptor();
+    for (;;) {
+        struct pollfd watched[] = {{signals, POLLIN, 0},
+                                   {launch.control, POLLIN, 0},
+                                   {launch.life, POLLIN, 0},
+                                   {launch.status, POLLIN | POLLRDHUP, 0}};
+        int timed = launch.deadline || launch.memory, ms = timed ? milliseconds_to_wait() : 0;
+        struct timespec wait = {ms / 1000, ms % 1000 * 1000000L};
+        sys(NR_ppoll, watched, 4, timed ? &wait : 0, 0, 8);
+        if (watched[1].revents)
+            read_report();
+        if (watched[0].revents)
+            read_signals(signals);
+        if (!run.child)
+            finish_by_itself();
+        if (watched[2].revents || watched[3].revents)
+            finish(BY_ITSELF);
+        if (launch.deadline && now_ms() >= launch.deadline)
+            finish(OVER_DEADLINE);
+        if (launch.memory && !has_init && resident_bytes((int)sys(NR_getpid)) > launch.memory)
+            finish(MEMORY_PASSED);
+    }
+}

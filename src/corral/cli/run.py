@@ -1,0 +1,100 @@
+"""`corral run` and `corral sh`: build the plan, then become the launcher."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from corral.cli.options import help_text, parse
+from corral.cli.setup import prepare
+from corral.variables import scrub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+
+    from corral.cli.setup import Ready
+    from corral.variables import Scrubbed
+else:
+    import _signal  # without the enums that cost 6 ms
+
+USAGE = {
+    "run": "usage: corral run [OPTION …] [CMD ARGS …]     no CMD: your shell",
+    "sh": "usage: corral sh [OPTION …] 'LINE'             one shell line, in a single argument",
+}
+TEMP_VARIABLES = ("TMPDIR", "TMP", "TEMP")
+
+
+def main(subcommand: str, words: list[str]) -> int:
+    parsed = parse(words)
+    if parsed.has("--help"):
+        print(help_text(USAGE[subcommand]))
+        return 0
+    ready = prepare(subcommand, parsed)
+    enclosure = ready.enclosure
+    if enclosure.choice.backend == "none":
+        scrubbed = scrub((), os.environ)
+    else:
+        scrubbed = scrub(enclosure.policy.environment, os.environ)
+    if sys.stderr.isatty() and not parsed.has("--quiet"):
+        print(first_line(ready, scrubbed), file=sys.stderr)
+    elif enclosure.choice.backend == "none" and enclosure.policy.mode != "off":
+        print(first_line(ready, scrubbed), file=sys.stderr)  # said loudly, whoever listens
+    variables = dict(scrubbed.variables)
+    variables["PWD"] = enclosure.root.path
+    if enclosure.choice.backend == "namespaces":
+        for name in TEMP_VARIABLES:
+            variables.pop(name, None)
+        become_launcher(ready, variables)
+    from corral.cli.stay import run_attached
+
+    return run_attached(ready, variables)
+
+
+def become_launcher(ready: Ready, variables: dict[str, str]) -> None:
+    """No interpreter stays behind: the launcher takes this process over, and with it our caller's view of us."""
+    from corral.jail.host import launcher_path
+
+    enclosure = ready.enclosure
+    plan, words = enclosure.launchable(ready.argv)
+    reset_signals()
+    for fd in plan.passed:
+        os.set_inheritable(fd, True)
+    fd = os.memfd_create("plan", 0)
+    content = memoryview(wall_clock(ready) + words)
+    while content:
+        content = content[os.write(fd, content) :]
+    path = launcher_path()
+    os.execve(path, [path, "--plan-fd", str(fd)], variables)
+
+
+def wall_clock(ready: Ready) -> bytes:
+    wall = ready.enclosure.policy.limits.wall
+    return b"" if wall is None else b"deadline\0%d\0" % max(1, round(wall * 1000))
+
+
+def reset_signals() -> None:
+    """Python ignores these two, and the command would inherit that."""
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+        _signal.signal(number, _signal.SIG_DFL)
+
+
+def first_line(ready: Ready, scrubbed: Scrubbed) -> str:
+    enclosure = ready.enclosure
+    policy = enclosure.policy
+    if enclosure.choice.backend == "none":
+        why = f" ({'; '.join(enclosure.choice.passed_over)})" if enclosure.choice.passed_over else ""
+        return f"corral: NOT JAILED{why}: this command can do all that you can"
+    home = os.environ.get("HOME", "")
+    places = [place.path for place in enclosure.writable]
+    shown = ", ".join("~" + p[len(home) :] if home and p.startswith(home + "/") else p for p in places)
+    parts = [
+        f"{policy.mode} ({enclosure.choice.backend})" + (f", {ready.why_mode}" if ready.why_mode else ""),
+        f"writable: {shown or 'nothing but a private /tmp'}",
+        f"network {policy.network}",
+        f"{enclosure.hidden_count()} paths hidden",
+        f"{len(scrubbed.removed)} variables removed",
+    ]
+    if enclosure.choice.passed_over:
+        parts.append("; ".join(enclosure.choice.passed_over))
+    return "corral: " + " · ".join(parts)

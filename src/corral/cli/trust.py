@@ -1,0 +1,21 @@
+"""`corral trust [DIR]`: accept a project's corral.toml that changed while a jail could have changed it."""
+
+from __future__ import annotations
+
+import os
+
+from corral.errors import PolicyError
+
+
+def main(subcommand: str, words: list[str]) -> int:
+    if words and words[0] in ("-h", "--help"):
+        print("usage: corral trust [DIR]     accept DIR/corral.toml as it is now")
+        return 0
+    if len(words) > 1:
+        raise PolicyError("corral trust takes one directory")
+    from corral.config import accept_project
+
+    directory = os.path.abspath(words[0] if words else ".")
+    accept_project(directory)
+    print(f"accepted {os.path.join(directory, 'corral.toml')} as it is now")
+    return 0

@@ -1,0 +1,1 @@
+"""Environments: files and commands for an agent, through one interface, under one policy."""

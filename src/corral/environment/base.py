@@ -1,0 +1,64 @@
+"""What a command comes back with, and how its jail stood while it ran."""
+
+from __future__ import annotations
+
+from corral.record import Record
+
+
+class Posture(Record):
+    """How a run is held: an object for programs, never module state."""
+
+    mode: str
+    mechanism: str
+    network: str
+    required: bool
+    demanded: tuple[str, ...]
+    covered: tuple[str, ...]
+    not_covered: tuple[str, ...]
+
+    @property
+    def active(self) -> bool:
+        return self.mechanism != "none"
+
+
+class CommandResult(Record):
+    """Output is bytes of the stream's tail; ``stdout`` and ``stderr`` decode it."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    signal: int | None
+    timed_out: bool
+    over: str
+    duration: float
+    cpu_seconds: float
+    max_rss_kb: int
+    stdout_bytes: bytes
+    stderr_bytes: bytes
+    stdout_bytes_dropped: int
+    stderr_bytes_dropped: int
+    removed: tuple[str, ...]
+    posture: Posture
+
+    @property
+    def stdout(self) -> str:
+        return self.stdout_bytes.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        return self.stderr_bytes.decode("utf-8", "replace")
+
+    @property
+    def stdout_truncated(self) -> bool:
+        return self.stdout_bytes_dropped > 0
+
+    @property
+    def stderr_truncated(self) -> bool:
+        return self.stderr_bytes_dropped > 0
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        return self.posture.not_covered
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0

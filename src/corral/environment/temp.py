@@ -1,0 +1,77 @@
+"""The private temp directory of an environment: on the host, 0700, gone when the environment is."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+
+from corral.errors import PolicyError
+from corral.paths.places import Place, pin_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def make_temp() -> tuple[Place, int]:
+    """A new directory for the jail's /tmp, and the descriptor whose lock says that it is in use. What lies beside it,
+    in the directory made for this environment, is ours alone."""
+    parent = os.path.join(tempfile.gettempdir(), f"corral-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(parent, 0o700)
+    info = os.lstat(parent)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+        raise PolicyError(f"{parent} is not a private directory of yours; remove it", path=parent)
+    _sweep(parent)
+    path = tempfile.mkdtemp(dir=parent)
+    lock = _lock(path)
+    os.mkdir(os.path.join(path, "tmp"), 0o700)
+    return pin_directory(os.path.join(path, "tmp")), lock
+
+
+def _lock(path: str) -> int:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _sweep(parent: str) -> None:
+    """Directories of environments that were killed before they could clean up."""
+    for name in os.listdir(parent):
+        path = os.path.join(parent, name)
+        with contextlib.suppress(OSError):
+            fd = _lock(path)
+            try:
+                # One that was just made and is not locked yet has nothing in it; leave it to its maker.
+                if os.listdir(fd):
+                    remove_tree(path)
+            finally:
+                os.close(fd)
+
+
+def remove_temp(place: Place, lock: int) -> None:
+    remove_tree(os.path.dirname(place.path))
+    os.close(lock)
+    place.close()
+
+
+def remove_tree(path: str) -> None:
+    """All of it, also where the command took its own permissions away. Links are removed, never followed."""
+
+    def open_up(function: Callable[..., Any], name: str, _: Any) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(name), 0o700)
+            if not os.path.islink(name):
+                os.chmod(name, 0o700)
+            function(name) if function is not os.open else shutil.rmtree(name, ignore_errors=True)
+
+    shutil.rmtree(path, onerror=open_up)

@@ -1,0 +1,73 @@
+"""One family of typed errors. Each is also the matching built-in, so ordinary ``except`` clauses work."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from corral.environment.base import CommandResult
+
+
+class CorralError(Exception):
+    """Anything Corral refuses or fails at. ``path``, ``rule`` and ``grant`` are set where they are known:
+    what it was about, which rule decided, and the exact grant that would have allowed it."""
+
+    def __init__(
+        self, message: str, *, path: str | None = None, rule: str | None = None, grant: str | None = None
+    ):
+        super().__init__(message)
+        self.path = path
+        self.rule = rule
+        self.grant = grant
+
+
+class PolicyError(CorralError, ValueError):
+    """The policy, the command line or the config is wrong. Nothing ran."""
+
+
+class ConfigError(PolicyError):
+    """A config file is wrong; the message begins with its name and line."""
+
+
+class NotEnforceable(CorralError, RuntimeError):
+    """This host cannot hold what the policy demands. Nothing ran."""
+
+
+class LaunchRefused(NotEnforceable):
+    """A step of the plan failed. The launcher stopped there; the command was not started."""
+
+    def __init__(self, message: str, *, step: int, errno: int, path: str | None = None):
+        super().__init__(message, path=path)
+        self.step = step
+        self.errno = errno
+
+
+class Refused(CorralError, PermissionError):
+    """A rule of the policy says no."""
+
+
+class PathEscape(Refused):
+    """A path leads outside its root."""
+
+
+class PathNotAllowed(Refused):
+    """A path lies inside its root, and no rule allows it."""
+
+
+class CommandNotFound(CorralError, FileNotFoundError):
+    """The program does not exist as seen from inside the jail."""
+
+
+class CommandNotExecutable(CorralError, PermissionError):
+    """The program exists and cannot be run."""
+
+
+class CommandFailed(CorralError, RuntimeError):
+    """``check=True`` and the command ended with something other than 0."""
+
+    def __init__(self, message: str, *, result: CommandResult):
+        super().__init__(message)
+        self.result = result
+
+
+class CommandTimeout(CommandFailed, TimeoutError):
+    """``check=True`` and the time was up."""

@@ -1,0 +1,137 @@
+"""What both Linux tiers share: the steps from the last mount to the exec, and the limits before the first."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from corral.jail import kernel, seccomp
+from corral.paths.sensitive import ROOT_KEY_MATERIAL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from corral.jail.host import Host
+    from corral.jail.plan import Draft
+    from corral.jail.site import Site
+    from corral.paths.places import Place
+    from corral.policy import Policy
+
+# A slot, the rights it gets, and whether it is a file (which takes fewer).
+Rules = list[tuple[str, tuple[str, ...], bool]]
+
+# Devices that a command may open for writing; nothing it writes there stays.
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+
+
+def add_limits(draft: Draft, policy: Policy) -> None:
+    """Limits that hold from the start; the one on processes waits for the user namespace (it then counts only
+    what is inside)."""
+    limits = policy.limits
+    for name in ("cpu", "file_size", "open_files"):
+        value = getattr(limits, name)
+        if value is not None:
+            draft.add(
+                "rlimit", kernel.RLIMIT[name], int(value), why=f"limit {name.replace('_', '-')} to {value}"
+            )
+    if limits.memory is not None:
+        draft.add("rlimit", kernel.RLIMIT["data"], limits.memory, why="limit the data of each process")
+        draft.add("memory", limits.memory, why="limit what the whole tree keeps in memory")
+        draft.add("oom", 1000, why="go first when the host runs out of memory")
+
+
+def add_rules(draft: Draft, host: Host, rules: Rules, *, tcp_closed: bool) -> None:
+    """Landlock: everything is handled, and each slot gets its rights."""
+    if host.abi < 1:
+        return
+    scopes = kernel.SCOPE_ABSTRACT | kernel.SCOPE_SIGNAL if host.abi >= 6 else 0
+    net = kernel.NET_TCP if tcp_closed and host.abi >= 4 else 0
+    size = kernel.ruleset_size(host.abi)
+    draft.add(
+        "ruleset", kernel.all_fs_rights(host.abi), net, scopes, size, why="a Landlock ruleset for all of it"
+    )
+    granted: dict[str, int] = {}
+    for slot, rights, on_file in rules:
+        granted[slot] = granted.get(slot, 0) | kernel.fs_rights(rights, host.abi, on_file=on_file)
+    for slot, bits in granted.items():
+        draft.add("allow", slot, bits, why="allow this place its rights")
+    draft.add("restrict", why="enter the Landlock domain")
+
+
+def add_readable(draft: Draft, host: Host, rules: Rules) -> None:
+    """Everything, but for root: it owns raw disks and password files, and Landlock cannot subtract. There each
+    directory on the way to such a path is granted entry by entry."""
+    root = draft.open_path("/", stat.S_IFDIR, "everything is readable")
+    if not host.is_root:
+        rules.append((root, kernel.READ, False))
+        return
+    rules.append((root, ("read-dir",), False))
+    closed = {path for path in (*ROOT_KEY_MATERIAL, "/dev") if os.path.lexists(path)}
+    for directory in sorted({parent for path in closed for parent in _parents(path)}):
+        for entry in os.scandir(directory):
+            if (
+                entry.path in closed
+                or entry.is_symlink()
+                or any(p.startswith(entry.path + "/") for p in closed)
+            ):
+                continue
+            kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
+            slot = draft.open_path(entry.path, kind, f"{entry.path} is readable")
+            rules.append((slot, kernel.READ, kind != stat.S_IFDIR))
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")[1:-1]
+    return ["/", *("/" + "/".join(parts[: n + 1]) for n in range(len(parts)))]
+
+
+def add_devices(draft: Draft, rules: Rules, devices: tuple[Place, ...], *, inline: bool) -> None:
+    for device in devices:
+        why = f"{device.path} stays usable"
+        slot = draft.open_place(device, why) if inline else draft.inherit(device.fd, why)
+        rules.append((slot, kernel.DEVICE, True))
+
+
+def add_streams(draft: Draft, site: Site, rules: Rules) -> list[str]:
+    """A terminal or file that the caller put on 0-2 may be opened again as /dev/stderr and the like. Returns the
+    slots of further descriptors that the command keeps."""
+    seen: set[tuple[int, int]] = set()
+    for fd in (0, 1, 2) if site.inherits_streams else ():
+        try:
+            info = os.fstat(fd)
+        except OSError:
+            continue
+        is_terminal = stat.S_ISCHR(info.st_mode) and os.isatty(fd)
+        if not (is_terminal or (stat.S_ISREG(info.st_mode) and fd)) or (info.st_dev, info.st_ino) in seen:
+            continue
+        seen.add((info.st_dev, info.st_ino))
+        slot = draft.fill("fd", fd, why="a standard stream may be opened again by name")
+        rules.append((slot, kernel.DEVICE, True))
+    return [draft.inherit(fd, "a descriptor the caller leaves to the command") for fd in site.kept]
+
+
+def filter_families(
+    policy: Policy, host: Host, *, own_network: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Socket families that are allowed, and those refused as forbidden rather than unknown."""
+    inet = (seccomp.AF_INET, seccomp.AF_INET6)
+    if policy.network == "open":
+        return (seccomp.AF_UNIX, *inet, seccomp.AF_NETLINK), ()
+    if own_network:
+        return (seccomp.AF_UNIX, *inet), ()
+    unix_is_fenced = host.abi >= 9 or policy.unix_sockets
+    return ((seccomp.AF_UNIX,), inet) if unix_is_fenced else ((), (seccomp.AF_UNIX, *inet))
+
+
+def add_privileges(
+    draft: Draft, policy: Policy, host: Host, *, own_network: bool, shared_with_host: bool
+) -> None:
+    draft.add("nocaps", why="empty every capability set")
+    allowed, refused = filter_families(policy, host, own_network=own_network)
+    program = seccomp.build_filter(
+        host.machine,
+        families=allowed,
+        refused_families=refused,
+        shared_with_host=shared_with_host,
+        nesting=False,
+    )
+    draft.add("seccomp", program.hex(), why="refuse the system calls of the baseline filter")

@@ -1,0 +1,192 @@
+"""What this host can do, found by running the real launcher, and remembered for this boot and these namespaces."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from corral.errors import NotEnforceable
+from corral.jail.kernel import CLONE_NEW, MOUNT_NODEV, MOUNT_NOSUID, MOUNT_RDONLY
+from corral.jail.plan import Draft, Plan
+from corral.paths.places import kernel_device
+from corral.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Host(Record):
+    """Facts. ``abi`` is Landlock's (0: none); the strings say why something is missing, empty if it is there."""
+
+    machine: str
+    release: tuple[int, int]
+    abi: int
+    no_namespaces: str
+    no_proc: str
+    no_overlay: str
+    uid: int
+    gid: int
+
+    @property
+    def namespaces(self) -> bool:
+        return not self.no_namespaces
+
+    @property
+    def is_root(self) -> bool:
+        return self.uid == 0
+
+
+_LAUNCHER = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_launcher", "corral-launch"
+)
+_found = False
+
+
+def launcher_path() -> str:
+    """The one trusted core, from the package's own directory and nowhere else."""
+    global _found
+    path = _LAUNCHER
+    if not _found and not os.access(path, os.X_OK):
+        if sys.platform != "linux":
+            raise NotEnforceable("jails need Linux; this build of corral has no launcher")
+        raise NotEnforceable(
+            f"the launcher {path} is missing; reinstall corral (from source: with a C compiler, `make launcher`)"
+        )
+    _found = True
+    return path
+
+
+def _ask(words: list[str]) -> tuple[int, str]:
+    """Run the launcher; exit code and what it printed, both streams."""
+    reader, writer = os.pipe()
+    path = launcher_path()
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, writer, n) for n in (1, 2)]
+    try:
+        pid = os.posix_spawn(path, [path, *words], {"PATH": "/usr/bin:/bin"}, file_actions=actions)
+    finally:
+        os.close(writer)
+    with open(reader, "rb") as stream:
+        text = stream.read().decode("ascii", "replace")
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text
+
+
+def _trial(home: str, *, proc: bool, overlay: bool) -> Plan:
+    """A jail in little, with every facility whose absence is only known by trying."""
+    draft = Draft()
+    flags = sum(CLONE_NEW[name] for name in ("user", "mnt", "pid", "ipc", "net"))
+    draft.add("namespaces", flags, why="namespaces")
+    draft.add("ids", os.getuid(), os.getuid(), os.getgid(), os.getgid(), why="namespaces")
+    if overlay:
+        info = os.stat(home)
+        bottom = draft.open_path(home, stat.S_IFDIR, "overlay", kernel_device(info.st_dev), info.st_ino)
+        top = draft.fill("mount", "tmpfs", "mode=755", MOUNT_NOSUID | MOUNT_NODEV, why="namespaces")
+        draft.fill("overlay", top, bottom, MOUNT_RDONLY, why="overlay")
+    draft.add("readonly", why="namespaces")
+    if proc:
+        fresh = draft.fill("mount", "proc", "", MOUNT_NOSUID | MOUNT_NODEV, why="proc")
+        onto = draft.open_path("/proc", stat.S_IFDIR, "proc")
+        draft.add("attach", fresh, onto, why="proc")
+    draft.add("loopback", why="namespaces")
+    draft.add("init", why="namespaces")
+    draft.add("nonewprivs", why="namespaces")
+    draft.add("nocaps", why="namespaces")
+    return Plan("namespaces", tuple(draft.steps), (launcher_path(), "--abi"))
+
+
+def find_host(home: str) -> Host:
+    """Ask the kernel by trying. Three short runs at most."""
+    system = os.uname()
+    major, minor = (int(part) for part in system.release.split("-")[0].split(".")[:2])
+    abi = int(_ask(["--abi"])[1])
+    missing = {"namespaces": "", "proc": "", "overlay": ""}
+    if not os.path.isdir(home):
+        missing["overlay"] = "no home directory"
+    while not missing["namespaces"]:
+        plan = _trial(home, proc=not missing["proc"], overlay=not missing["overlay"])
+        code, text = _ask(plan.inline())
+        if code == 0:
+            break
+        step, errno = _failed_step(text)
+        part = plan.steps[step][1] if step < len(plan.steps) else "namespaces"
+        if missing[part]:
+            part = "namespaces"
+        operation = plan.steps[step][0][0] if step < len(plan.steps) else "exec"
+        missing[part] = f"{operation}: {os.strerror(errno)}"
+    return Host(
+        machine=system.machine,
+        release=(major, minor),
+        abi=max(abi, 0),
+        no_namespaces=missing["namespaces"],
+        no_proc=missing["proc"],
+        no_overlay=missing["overlay"],
+        uid=os.getuid(),
+        gid=os.getgid(),
+    )
+
+
+def _failed_step(text: str) -> tuple[int, int]:
+    """From the launcher's one line: `… step N (…): … (error E); …`."""
+    words = text.replace(")", " ").split()
+    try:
+        return int(words[words.index("step") + 1]), int(words[words.index("(error") + 1])
+    except ValueError:
+        return 1 << 30, 0
+
+
+# ---- remembering ----
+
+_known: dict[tuple[Any, ...], Host] = {}
+
+
+def _key(home: str) -> tuple[Any, ...]:
+    """All that the answers depend on; a changed launcher, boot, namespace or identity asks anew."""
+    launcher = os.stat(launcher_path())
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read().strip()
+    return (
+        1,
+        boot,
+        (launcher.st_ino, launcher.st_size, launcher.st_mtime_ns),
+        os.stat("/proc/self/ns/user").st_ino,
+        os.stat("/proc/self/ns/mnt").st_ino,
+        os.getuid(),
+        os.getgid(),
+        home,
+    )
+
+
+def this_host(home: str, cache: str | None = None) -> Host:
+    """The facts, from memory, from the cache file of an earlier run, or by asking."""
+    key = _key(home)
+    if key in _known:
+        return _known[key]
+    import marshal
+
+    host: Host | None = None
+    if cache is not None:
+        try:
+            with open(cache, "rb") as file:
+                seen, values = marshal.loads(file.read())
+            if seen == key:
+                host = Host(*values)
+        except (OSError, ValueError, EOFError, TypeError):
+            host = None
+    if host is None:
+        host = find_host(home)
+        if cache is not None:
+            _remember(cache, marshal.dumps((key, host._values())))
+    _known[key] = host
+    return host
+
+
+def _remember(cache: str, content: bytes) -> None:
+    beside = f"{cache}.{os.getpid()}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+        os.replace(beside, cache)
+    except OSError:
+        return  # a state directory that is hidden or read-only (nested runs): ask again next time

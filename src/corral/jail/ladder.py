@@ -1,0 +1,78 @@
+"""The ladder: which tier holds a policy on this host. Refuses, with the missing piece and the remedy, if none does."""
+
+from __future__ import annotations
+
+from corral import claims as claim_table
+from corral.errors import NotEnforceable
+from corral.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from corral.jail.host import Host
+    from corral.policy import Policy
+
+RUNGS = ("namespaces", "landlock")
+BUILT = ("off", "read-only", "workspace-write")
+
+# What to do about a missing rung, by the first word of the reason.
+REMEDIES = {
+    "namespaces": "allow user namespaces (sysctl user.max_user_namespaces; in a container: a seccomp profile that "
+    "permits unshare and mount)",
+    "landlock": "use a kernel from 6.2 on with landlock in its lsm= list",
+}
+
+
+class Choice(Record):
+    """The tier taken, what it holds of the table, and why the better ones were passed over."""
+
+    backend: str
+    covered: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    passed_over: tuple[str, ...] = ()
+
+
+def available(backend: str, host: Host) -> str:
+    """Empty, or why this tier is not there."""
+    if backend == "namespaces":
+        return host.no_namespaces
+    return "" if host.abi >= 1 else "the kernel has no Landlock, or it is not enabled"
+
+
+def held(backend: str, policy: Policy, host: Host) -> set[str]:
+    from corral.jail import landlock, namespaces
+
+    return namespaces.claims(policy, host) if backend == "namespaces" else landlock.claims(policy, host)
+
+
+def choose(policy: Policy, host: Host, demanded: tuple[str, ...] | None = None) -> Choice:
+    if policy.mode == "off":
+        return Choice("none", (), tuple(claim_table.CLAIMS))
+    if policy.mode not in BUILT:
+        raise NotEnforceable(f"mode {policy.mode} is not part of this version; there is {', '.join(BUILT)}")
+    wanted = policy.demanded if demanded is None else demanded
+    reasons: list[str] = []
+    for backend in RUNGS if policy.backend == "auto" else (policy.backend,):
+        missing = available(backend, host)
+        if missing:
+            reasons.append(f"{backend}: {missing}")
+            continue
+        holds = held(backend, policy, host)
+        lacking = [claim for claim in wanted if claim not in holds]
+        if lacking and policy.require:
+            reasons += [f"{backend}: {claim_table.CLAIMS[claim]} ({claim})" for claim in lacking]
+            continue
+        covered = tuple(c for c in claim_table.CLAIMS if c in holds)
+        return Choice(backend, covered, tuple(c for c in _relevant(policy) if c not in holds), tuple(reasons))
+    if not policy.require:
+        return Choice("none", (), tuple(claim_table.CLAIMS), tuple(reasons))
+    tried = dict.fromkeys(reason.split(":")[0] for reason in reasons)
+    remedies = "; or ".join(REMEDIES[name] for name in tried)
+    raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
+
+
+def _relevant(policy: Policy) -> list[str]:
+    """Claims that mean something under this policy: an open network is no gap, it was asked for."""
+    asked_for = set(claim_table.NETWORK_OFF[:2]) if policy.network == "open" else set()
+    if not any(g.access == "hide" for g in policy.grants):
+        asked_for.add("hidden")
+    return [claim for claim in claim_table.CLAIMS if claim not in asked_for]

@@ -1,0 +1,134 @@
+"""Site: where a run takes place. Places that were pinned, what of them may be written, and what must be hidden."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from corral.paths.places import Place
+from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
+from corral.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Site(Record):
+    """``temp`` None: a fresh one for each run. ``resolver``: what /etc/resolv.conf means, if it lies in /run.
+    ``inherits_streams``: the command gets our own standard streams, not pipes; ``kept``: and these descriptors.
+    ``layers``: mask layers that stand ready, by home."""
+
+    roots: tuple[Place, ...]
+    writable: tuple[Place, ...]
+    read_only: tuple[Place, ...]
+    hidden: tuple[str, ...]
+    homes: tuple[Place, ...]
+    cwd: Place
+    devices: tuple[Place, ...] = ()
+    temp: Place | None = None
+    resolver: Place | None = None
+    inherits_streams: bool = False
+    kept: tuple[int, ...] = ()
+    layers: dict[str, Place] = {}  # noqa: RUF012 - a frozen record; nobody writes to it
+
+
+class Masks(Record):
+    """Names to hide: by whiteout below a home, and existing places to cover by an over-mount."""
+
+    below_home: dict[str, tuple[str, ...]]
+    covered: tuple[str, ...]
+    stamp: tuple[tuple[str, int, int], ...]
+
+
+def is_below(path: str, top: str) -> bool:
+    return path == top or top == "/" or path.startswith(top + "/")
+
+
+def stamp_of(directories: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
+    seen = []
+    for directory in directories:
+        try:
+            info = os.stat(directory)
+            seen.append((directory, info.st_mtime_ns, info.st_ino))
+        except OSError:
+            seen.append((directory, 0, 0))
+    return tuple(seen)
+
+
+def is_current(masks: Masks) -> bool:
+    return stamp_of(directory for directory, _, _ in masks.stamp) == masks.stamp
+
+
+def find_masks(homes: Iterable[str], hidden: Iterable[str], unhide: Iterable[str], *, as_root: bool) -> Masks:
+    """Every name to hide, with symbolic links followed to what they really are: hiding a link and leaving its
+    target readable would hide nothing."""
+    shown = set(unhide)
+    below: dict[str, list[str]] = {home: [] for home in homes}
+    covered: list[str] = []
+    parents: set[str] = set(below)
+    wanted = [os.path.join(home, name) for home in below for name in KEY_MATERIAL if name not in shown]
+    wanted += hidden
+    if as_root:
+        wanted += [path for path in ROOT_KEY_MATERIAL if path not in shown]
+    for path in wanted:
+        parents.add(os.path.dirname(path))
+        targets = [path]
+        if _has_link(path, below):
+            targets = [os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))]
+            targets.append(os.path.realpath(path))
+        for target in dict.fromkeys(targets):
+            inside = [h for h in below if target != h and is_below(target, h)]
+            home = max(inside, key=len, default=None)  # a home may lie in another one
+            if home is not None:
+                # Without its parent there is nothing to hide, and a layer would show a directory that is not there.
+                if os.path.isdir(os.path.dirname(target)):
+                    below[home].append(target[len(home) + 1 :])
+            elif os.path.lexists(target):
+                covered.append(target)
+    names = {home: _outermost(found) for home, found in below.items()}
+    return Masks(names, _outermost(covered), stamp_of(sorted({_existing(parent) for parent in parents})))
+
+
+def _existing(directory: str) -> str:
+    """The directory, or the nearest one above it that is there: what is made below it changes its time."""
+    while not os.path.isdir(directory):
+        directory = os.path.dirname(directory)
+    return directory
+
+
+def _has_link(path: str, homes: Iterable[str]) -> bool:
+    """Whether the path, or a directory on the way to it below its home, is a symbolic link."""
+    top = next((home for home in homes if is_below(path, home)), "/")
+    while path != top and path != "/":
+        try:
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                return True
+        except OSError:
+            pass
+        path = os.path.dirname(path)
+    return False
+
+
+def _outermost(paths: list[str]) -> tuple[str, ...]:
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if not kept or not is_below(path, kept[-1]):
+            kept.append(path)
+    return tuple(kept)
+
+
+def submounts(top: str) -> list[str]:
+    """Mount points strictly below a directory; an overlay over it would lose or refuse them."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        points = [line.split(b" ")[4] for line in file]
+    prefix = os.fsencode(top.rstrip("/") + "/")
+    return [os.fsdecode(_unescape(p)) for p in points if _unescape(p).startswith(prefix)]
+
+
+def _unescape(point: bytes) -> bytes:
+    if b"\\" not in point:
+        return point
+    for code, char in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
+        point = point.replace(code, char)
+    return point

@@ -1,0 +1,1 @@
+"""Paths: pinned places, writable globs, names that hold secrets."""

@@ -1,0 +1,104 @@
+"""Writable globs: their grammar, and the bound a whole command gets for each.
+
+A command can be bound to directories and to existing files, not to patterns. Where that bound would be wider
+than what the glob says, the glob is refused with the one that was probably meant, never widened in silence.
+"""
+
+from __future__ import annotations
+
+from corral.errors import PathEscape, PolicyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_META = "*?["
+
+
+def check_globs(globs: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(globs, str):
+        raise PolicyError(f"writable is a list of globs, not one string: [{globs!r}]")
+    checked = tuple(_check(glob) for glob in globs)
+    if not checked:
+        raise PolicyError(
+            "the list of writable globs is empty; leave it out to make the whole workspace writable"
+        )
+    return checked
+
+
+def _check(glob: str) -> str:
+    """The ten checks, in order; returns the glob without a leading ``./``."""
+    if not glob or "\0" in glob:
+        raise PolicyError("an empty writable glob; name a path below the workspace, like out/**")
+    if glob[0] in "/~" or (len(glob) > 1 and glob[0].isalpha() and glob[1] == ":") or glob.startswith("\\\\"):
+        raise _escape(glob, "it is absolute; globs are relative to the workspace")
+    segments = glob.split("/")
+    if ".." in segments:
+        raise _escape(glob, "it has a .. in it")
+    if "{" in glob or "}" in glob:
+        raise PolicyError(
+            f"writable glob {glob!r}: brace expansion is not supported; write one glob for each"
+        )
+    for segment in segments:
+        if "**" in segment and segment != "**":
+            raise PolicyError(f"writable glob {glob!r}: ** must be its own path segment")
+    if segments.count("**") > 1:
+        raise PolicyError(f"writable glob {glob!r}: only one ** is allowed")
+    if "**" in segments and any(c in s for s in segments[: segments.index("**")] for c in _META):
+        raise PolicyError(f"writable glob {glob!r}: metachars before ** are not supported")
+    if any(_malformed(segment) for segment in segments):
+        raise PolicyError(f"writable glob {glob!r} is malformed")
+    return "/".join(s for s in segments if s not in ("", ".")) or "."
+
+
+def _escape(glob: str, why: str) -> PathEscape:
+    return PathEscape(f"writable glob {glob!r} escapes the workspace: {why}", path=glob, rule="writable")
+
+
+def _malformed(segment: str) -> bool:
+    """A class that never closes, is empty or has a range without an end; a backslash with nothing behind it."""
+    i = 0
+    while i < len(segment):
+        if segment[i] == "[":
+            after = _class_end(segment, i + 1)
+            if after is None:
+                return True
+            i = after
+        elif segment[i] == "\\":
+            if i + 1 == len(segment):
+                return True
+            i += 2
+        else:
+            i += 1
+    return False
+
+
+def _class_end(segment: str, i: int) -> int | None:
+    """The position behind the class that opened before ``i``, or None if it is malformed."""
+    at: int | None = i + 1 if segment.startswith("^", i) else i
+    members = 0
+    while at is not None and not (members and segment.startswith("]", at)):
+        at = _member_end(segment, at)
+        if at is not None and segment.startswith("-", at):
+            at = _member_end(segment, at + 1)
+        members += 1
+    return None if at is None else at + 1
+
+
+def _member_end(segment: str, i: int) -> int | None:
+    if segment[i : i + 1] in ("", "-", "]"):
+        return None
+    end = i + 2 if segment[i] == "\\" else i + 1
+    return end if end <= len(segment) else None
+
+
+def bound(glob: str) -> tuple[str, bool]:
+    """The directory (or, literal globs, the path) below the root that a command is bound to, and whether it is
+    the literal path itself. ``out/**`` → out; ``out/*.md`` → out; ``out/a.md`` → that path."""
+    segments = glob.split("/")
+    fixed: list[str] = []
+    for segment in segments:
+        if any(c in segment for c in _META):
+            return "/".join(fixed) or ".", False
+        fixed.append(segment.replace("\\", ""))
+    return "/".join(fixed), True

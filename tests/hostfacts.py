@@ -1,0 +1,101 @@
+"""Facts about this host that may excuse a test, and the only way for a test to skip itself.
+
+A skip needs an entry in skips.toml, which names one of these facts; conftest.py fails every other skip.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import socket
+import stat
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SKIPS_FILE = Path(__file__).with_name("skips.toml")
+
+# The same numbers on every architecture: all newer than the shared table of Linux 5.1.
+SYS_LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_CREATE_RULESET_VERSION = 1
+
+
+def not_root() -> bool:
+    return os.geteuid() != 0
+
+
+def no_landlock() -> bool:
+    return landlock_abi() < 1
+
+
+def landlock_abi_below_9() -> bool:
+    return landlock_abi() < 9
+
+
+def no_user_namespaces() -> bool:
+    unshare = ["unshare", "--user", "--map-root-user", "--mount", "true"]
+    return subprocess.run(unshare, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def no_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return True
+    return False
+
+
+def no_block_device() -> bool:
+    return block_device() is None
+
+
+def block_device() -> Path | None:
+    """One that the running user can open."""
+    for path in Path("/dev").iterdir():
+        if stat.S_ISBLK(path.lstat().st_mode):
+            with contextlib.suppress(OSError):
+                os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+                return path
+    return None
+
+
+def landlock_abi() -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    return int(libc.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION))
+
+
+FACTS: dict[str, Callable[[], bool]] = {
+    fact.__name__: fact
+    for fact in (not_root, no_landlock, landlock_abi_below_9, no_user_namespaces, no_ipv6, no_block_device)
+}
+
+
+def skip_unless_host(skip_id: str) -> None:
+    """Skip the running test if the host fact of that entry in skips.toml holds here."""
+    entry = listed_skips()[skip_id]
+    if FACTS[entry["fact"]]():
+        pytest.skip(f"[{skip_id}] {entry['reason']}")
+
+
+def objection_to_skip(reason: str) -> str | None:
+    """Why a skip with that reason is not allowed, or None if it is."""
+    skip_id = re.match(r"(?:Skipped: )?\[([\w-]+)\]", reason)
+    if skip_id is None:
+        return f"only skip_unless_host may skip a test; this one skipped with: {reason}"
+    entry = listed_skips().get(skip_id[1])
+    if entry is None:
+        return f"the skip {skip_id[1]!r} does not stand in {SKIPS_FILE.name}"
+    if not FACTS[entry["fact"]]():
+        return f"the skip {skip_id[1]!r} needs the host fact {entry['fact']!r}, which is false here"
+    return None
+
+
+def listed_skips() -> dict[str, dict[str, str]]:
+    with SKIPS_FILE.open("rb") as file:
+        return tomllib.load(file)
