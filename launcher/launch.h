@@ -26,6 +26,7 @@
     X("deadline",   "n",       op_deadline)   /* MILLISECONDS of wall clock for the run */                   \
     X("memory",     "n",       op_memory)     /* BYTES that the whole tree may keep resident */              \
     X("oom",        "n",       op_oom)        /* SCORE: who goes first when memory runs out */               \
+    X("enter",      "sn",      op_enter)      /* SLOT KIND: join a namespace that the caller holds */         \
     X("namespaces", "n",       op_namespaces) /* CLONE_NEW… FLAGS: the child goes on, we supervise */        \
     X("supervise",  "n",       op_supervise)  /* SCOPED: the same without namespaces, as a subreaper */      \
     X("ids",        "nnnn",    op_ids)        /* UID-INSIDE UID GID-INSIDE GID */                            \
@@ -106,9 +107,12 @@ _Noreturn void carry_on(void);
 /* start.c, supervise.c, init.c, limits.c */
 long start_command(int parent);
 void tell(struct report report);
-u64 resident_bytes(int pid);
 u64 now_ms(void);
 int signals_descriptor(void);
+
+/* tree.c */
+void for_each_child(int pid, void (*each)(int));
+u64 resident_bytes(int pid);
 
 /* text.c */
 size_t length(const char *text);

@@ -268,6 +268,16 @@ static void print_landlock_abi(void)
     leave(0);
 }
 
+/* Holds the namespaces it was started in until its input ends; says when they can be opened. */
+static _Noreturn void wait_for_end(void)
+{
+    char byte;
+    say(1, "\n");
+    while (sys(NR_read, 0, &byte, 1) > 0)
+        ;
+    leave(0);
+}
+
 /* 0-2 must be something before anything is opened, or a slot would become the command's stdin. */
 static void occupy_standard_descriptors(void)
 {
@@ -308,7 +318,9 @@ _Noreturn void launcher(long *stack)
     occupy_standard_descriptors();
     if (argc == 2 && equal(argv[1], "--abi"))
         print_landlock_abi();
-    if (argc == 3 && equal(argv[1], "--plan-fd") && is_number(argv[2]) && number(argv[2]) > 2) {
+    if (argc == 2 && equal(argv[1], "--wait"))
+        wait_for_end();
+    if (argc == 3 && equal(argv[1], "--plan-fd") && is_number(argv[2]) && number(argv[2]) > 2 && number(argv[2]) < 1 << 30) {
         read_plan((int)number(argv[2]));
     } else {
         launch.word = argv + 1;

@@ -1,12 +1,16 @@
 /* Slots: the only place where paths become descriptors. */
 #include "launch.h"
 
+enum { MAX_DESCRIPTOR = 0x7fffffff };
+
 /* Opened without following any link, then compared with what the planner saw: a directory that was replaced
  * since by a symlink, another directory or a mount is refused here, whoever replaced it. */
 void op_open(void)
 {
     char **word = launch.operand;
     int from_root = equal(word[1], "/");
+    if (from_root && word[2][0] != '/')
+        refuse(EINVAL); /* it would mean the working directory */
     struct open_how how = {
         .flags = O_PATH | O_CLOEXEC,
         .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | number(word[3]),
@@ -29,7 +33,10 @@ void op_open(void)
 
 void op_fd(void)
 {
-    int fd = (int)number(launch.operand[1]);
+    u64 given = number(launch.operand[1]);
+    int fd = (int)given;
+    if (given > MAX_DESCRIPTOR)
+        refuse(EBADF);
     if (fd > 2) /* a standard stream may be named in a rule, and stays with the command */
         must(sys(NR_fcntl, fd, F_SETFD, FD_CLOEXEC));
     fill(0, fd);

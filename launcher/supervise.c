@@ -1,16 +1,10 @@
 /* The supervisor: it stays outside, holds three descriptors, and ends the whole tree when the command ends, when
  * time or memory is up, when it is told to, and when its caller is gone. */
-#include "launch.h"
+#include "supervisor.h"
 
-enum cause { BY_ITSELF, OVER_DEADLINE, MEMORY_PASSED };
+struct run run = {.wait_status = -1};
 
 static _Noreturn void supervise(int child, int has_init, int may_kill_all);
-
-static struct {
-    int child, has_init, may_kill_all;
-    int wait_status;    /* of the command; -1: not known yet */
-    struct rusage usage;
-} run;
 
 /* ---- starting ---- */
 
@@ -49,6 +43,15 @@ int signals_descriptor(void)
     return (int)must(sys(NR_signalfd4, -1, &all, sizeof all, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+/* Taking a mount namespace down is slow, and the last one out does it: that shall be us, once the caller knows how
+ * the run ended. If it cannot be held nothing is lost but that time. */
+static void hold_mounts(int child)
+{
+    char path[64];
+    put(put_number(put(path, "/proc/"), (u64)child), "/ns/mnt");
+    sys(NR_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
 /* The child is PID 1 of what is new. The death signal alone leaves a window between the clone and the call; the
  * hang-up of the control socket closes it. */
 void op_namespaces(void)
@@ -58,8 +61,10 @@ void op_namespaces(void)
     long child = must(sys(NR_clone, number(launch.operand[0]) | SIGCHLD, 0));
     sys(NR_close, pair[child != 0]);
     launch.control = pair[child == 0];
-    if (child)
+    if (child) {
+        hold_mounts((int)child);
         supervise((int)child, 1, 0);
+    }
     must(sys(NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
     struct pollfd supervisor = {launch.control, POLLIN, 0};
     struct timespec at_once = {0, 0};
@@ -104,109 +109,6 @@ void op_supervise(void)
     }
     say_running();
     supervise((int)child, 0, may_kill_all);
-}
-
-/* ---- ending ---- */
-
-static void kill_children(void)
-{
-    char path[64], text[4096];
-    put(put_number(put(path, "/proc/self/task/"), (u64)sys(NR_getpid)), "/children");
-    if (read_file(path, text, sizeof text) <= 0)
-        return;
-    for (char *pid = text; *pid;) {
-        sys(NR_kill, number(pid), SIGKILL);
-        while (*pid && *pid != ' ')
-            pid++;
-        while (*pid == ' ')
-            pid++;
-    }
-}
-
-static void note_end(long pid, int status, const struct rusage *usage)
-{
-    if (pid != run.child)
-        return;
-    if (!run.has_init) /* else PID 1 has told us */
-        run.wait_status = status;
-    run.usage = *usage;
-    run.child = 0;
-}
-
-static void end_tree(void)
-{
-    int status;
-    long pid;
-    struct rusage usage;
-    if (run.has_init && run.child)
-        sys(NR_kill, run.child, SIGKILL);
-    if (!run.child && sys(NR_wait4, -1, &status, WNOHANG, 0) == -ECHILD)
-        return; /* all orphans are ours, and there are none */
-    for (;;) {
-        if (!run.has_init && run.may_kill_all)
-            sys(NR_kill, -1, SIGKILL);
-        else if (!run.has_init)
-            kill_children();
-        pid = sys(NR_wait4, -1, &status, 0, &usage);
-        if (pid == -ECHILD)
-            return;
-        note_end(pid, status, &usage);
-    }
-}
-
-static char *put_time(char *end, s64 sec, s64 usec)
-{
-    return put_number(put(end, " "), (u64)(sec * 1000000 + usec));
-}
-
-static const struct {
-    const char *line, *text;
-    int code;
-} causes[] = {
-    [BY_ITSELF] = {"", 0, 0},
-    [OVER_DEADLINE] = {"over deadline\n", "corral: the time is up; the run was ended\n", EXIT_TIMEOUT},
-    [MEMORY_PASSED] = {"over memory\n", "corral: the memory limit was passed; the run was ended\n", 128 + SIGKILL},
-};
-
-static void say_end(enum cause cause)
-{
-    char line[160], *end = put_number(put(put(line, causes[cause].line), "end "), (u64)run.wait_status);
-    end = put_time(end, run.usage.user.sec, run.usage.user.usec);
-    end = put_time(end, run.usage.system.sec, run.usage.system.usec);
-    put(put_number(put(end, " "), (u64)run.usage.maxrss), "\n");
-    say(launch.status, line);
-}
-
-/* Die as the command did, without a second core file. */
-static _Noreturn void die_of(int signal)
-{
-    struct rlimit none = {0, 0};
-    struct kernel_sigaction by_default = {0};
-    u64 nothing = 0;
-    long self = sys(NR_getpid);
-    sys(NR_prlimit64, 0, RLIMIT_CORE, &none, 0);
-    sys(NR_rt_sigaction, signal, &by_default, 0, sizeof(u64));
-    sys(NR_kill, self, signal);
-    sys(NR_rt_sigprocmask, SIG_SETMASK, &nothing, 0, sizeof(u64));
-    leave(128 + signal);
-}
-
-static _Noreturn void finish(enum cause cause)
-{
-    end_tree();
-    if (run.wait_status < 0)
-        run.wait_status = SIGKILL; /* PID 1 went down before it could tell, and the command with it */
-    if (launch.status >= 0) {
-        say_end(cause);
-        leave(0);
-    }
-    if (cause != BY_ITSELF) {
-        say(2, causes[cause].text);
-        leave(causes[cause].code);
-    }
-    if (run.wait_status & 0x7f)
-        die_of(run.wait_status & 0x7f);
-    leave(run.wait_status >> 8 & 0xff);
 }
 
 /* ---- watching ---- */
@@ -323,7 +225,6 @@ static void keep_only_ours(void)
 static _Noreturn void supervise(int child, int has_init, int may_kill_all)
 {
     run.child = child, run.has_init = has_init, run.may_kill_all = may_kill_all;
-    run.wait_status = -1;
     keep_only_ours(); /* first: slots that a child sharing our memory filled are numbers of its own table */
     int signals = signals_descriptor();
     for (;;) {

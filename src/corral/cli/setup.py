@@ -47,13 +47,12 @@ def _directory(parsed: Parsed) -> str:
 
 
 def _guard_project_config(directory: str, enclosure: Enclosure) -> None:
-    """Where a jail could not protect the project's config, it must be as it was when we last ran there."""
-    if not os.path.exists(os.path.join(directory, PROJECT_CONFIG)):
+    """A jail that cannot protect the project's config could change it: the next run compares it with what it is now."""
+    if "project-config" not in enclosure.choice.not_covered or enclosure.choice.backend == "none":
         return
-    from corral.config import check_project, remember_project
+    if os.path.exists(os.path.join(directory, PROJECT_CONFIG)):
+        from corral.config import remember_project
 
-    check_project(directory)
-    if "project-config" in enclosure.choice.not_covered:
         remember_project(directory)
 
 

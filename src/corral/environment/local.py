@@ -10,7 +10,7 @@ from corral.environment.base import CommandResult, Posture
 from corral.environment.temp import make_temp, remove_temp
 from corral.errors import CommandFailed, CommandTimeout, PolicyError
 from corral.jail.enclosure import Enclosure
-from corral.jail.spawn import Run, Streams
+from corral.jail.spawn import Run, Streams, reap_leaving
 from corral.policy import Policy
 from corral.variables import Scrubber
 
@@ -56,6 +56,7 @@ class LocalEnvironment:
         if self._closed:
             return
         self._closed = True
+        reap_leaving(wait=True)
         self._enclosure.close()
         if self._temp is not None:
             remove_temp(*self._temp)
@@ -111,12 +112,15 @@ class LocalEnvironment:
         if limit <= 0:
             raise PolicyError("output_limit must be above 0; output is never kept without bound")
         self._prepare_temp()
-        plan, words = self._enclosure.launchable(argv, cwd)
-        variables, removed = self._variables(env, extra_env or {}, plan)
+        variables, removed = self._variables(env, extra_env or {})
         streams = Streams(stdin.encode() if isinstance(stdin, str) else stdin, stderr == "merged", limit)
         started = time.monotonic()
-        launched = Run(plan, words, variables, streams, self._deadline(timeout))
-        outcome = launched.finish()
+        ground = self._enclosure.take_ground()
+        try:
+            plan, words = self._enclosure.launchable(argv, cwd, ground)
+            outcome = Run(plan, words, variables, streams, self._deadline(timeout)).finish()
+        finally:
+            self._enclosure.give_back(ground)
         signal = outcome.wait_status & 0x7F
         result = CommandResult(
             argv=plan.argv,
@@ -209,7 +213,7 @@ class LocalEnvironment:
         return wall if timeout is None else timeout if wall is None else min(wall, timeout)
 
     def _variables(
-        self, env: Mapping[str, str] | None, extra: Mapping[str, str], plan: Plan
+        self, env: Mapping[str, str] | None, extra: Mapping[str, str]
     ) -> tuple[dict[str, str], tuple[str, ...]]:
         if env is not None:
             return {**env, **extra}, ()

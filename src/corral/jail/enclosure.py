@@ -12,6 +12,7 @@ import stat
 
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail import fence, landlock, namespaces
+from corral.jail.ground import Ground, make_ground
 from corral.jail.host import this_host
 from corral.jail.ladder import choose
 from corral.jail.layer import Layer, make_layer
@@ -57,7 +58,9 @@ class Enclosure:
         self.bounds: dict[str, str] = {}
         self._pinned: list[Place] = []
         self._temp: Place | None = None
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled: dict[tuple[str, bool, Ground | None], Compiled] = {}
+        self._grounds: list[Ground] = []
+        self._had_ground = False
         self._masks: Masks | None = None
         self._layers: dict[str, Layer] = {}
         self._mounts = -1
@@ -72,6 +75,8 @@ class Enclosure:
             os.close(self._mounts)
             self._mounts = -1
         self._drop_layers()
+        while self._grounds:
+            self._grounds.pop().close()
         while self._pinned:
             self._pinned.pop().close()
 
@@ -89,7 +94,10 @@ class Enclosure:
         self.host = this_host(
             self.homes[0] if self.homes else "/", cache=state and os.path.join(state, "host")
         )
-        self.roots = (self.root, *(self._hold(pin_directory(path, "root")) for path in policy.roots))
+        self.roots = (
+            self.root,
+            *(self._hold(pin_directory(os.path.expanduser(path), "root")) for path in policy.roots),
+        )
         self.writable: tuple[Place, ...] = ()
         self.read_only: tuple[Place, ...] = ()
         self.hidden: tuple[str, ...] = (config_directory(), state_directory())
@@ -133,16 +141,16 @@ class Enclosure:
             *covered,
             *(place for access, place in granted.values() if access == "ro" and place),
         )
-        for place in self.writable:
+        for place in (*self.writable, *self.read_only):
             self._refuse_trust_anchors(place)
 
     def _refuse_trust_anchors(self, place: Place) -> None:
         """A jail that may write its own policy, or all there is, is none."""
         if place.path == "/":
-            raise PolicyError("the whole file system cannot be writable; name a directory", path="/")
+            raise PolicyError("the whole file system cannot be granted; name a directory", path="/")
         for own in (config_directory(), state_directory()):
             if is_below(place.path, os.path.realpath(own)):
-                raise PolicyError(f"{place.path} is Corral's own and cannot be writable", path=place.path)
+                raise PolicyError(f"{place.path} is Corral's own and cannot be granted", path=place.path)
 
     def _writable_in_roots(self) -> list[Place]:
         if self.policy.writable is None:
@@ -201,11 +209,13 @@ class Enclosure:
 
     def plan(self, argv: Sequence[str], cwd: str | None = None, *, inline: bool = False) -> Plan:
         """The plan for one command. Nothing runs."""
-        return self._planned(argv, self._steps(cwd, inline))
+        return self._planned(argv, self._steps(cwd, inline, None))
 
-    def launchable(self, argv: Sequence[str], cwd: str | None = None) -> tuple[Plan, bytes]:
+    def launchable(
+        self, argv: Sequence[str], cwd: str | None = None, ground: Ground | None = None
+    ) -> tuple[Plan, bytes]:
         """The plan, and its words as the launcher reads them; those of the steps are kept from run to run."""
-        compiled = self._steps(cwd, False)
+        compiled = self._steps(cwd, False, ground)
         plan = self._planned(argv, compiled)
         return plan, compiled[2] + os.fsencode("\0".join(("--", *plan.argv)) + "\0")
 
@@ -226,17 +236,34 @@ class Enclosure:
             choice.passed_over,
         )
 
-    def _steps(self, cwd: str | None, inline: bool) -> Compiled:
+    def take_ground(self) -> Ground | None:
+        """Namespaces to stand on, for one run alone; None where there are none to spare, and where the network is
+        open: a new user namespace costs no more than an old one."""
+        if self.choice.backend != "namespaces" or self.policy.network == "open":
+            return None
+        try:
+            return self._grounds.pop()
+        except IndexError:
+            if self._had_ground:
+                return None  # another run has it; this one makes its own
+        self._had_ground = True
+        return make_ground(self.host, ["user", "net"])
+
+    def give_back(self, ground: Ground | None) -> None:
+        if ground is not None:
+            self._grounds.append(ground)
+
+    def _steps(self, cwd: str | None, inline: bool, ground: Ground | None) -> Compiled:
         where = os.path.join(self.root.path, cwd) if cwd else self.root.path
-        key = f"{inline}:{where}"
+        key = (where, inline, ground)
         if not self._is_current():
             self._forget()
         found = self._compiled.get(key)
         if found is None:
-            found = self._compiled[key] = self._compile(where, inline)
+            found = self._compiled[key] = self._compile(where, inline, ground)
         return found
 
-    def _compile(self, where: str, inline: bool) -> Compiled:
+    def _compile(self, where: str, inline: bool, ground: Ground | None) -> Compiled:
         held = len(self._pinned)
         cwd = self.root if where == self.root.path else self._hold(pin_directory(where, "working directory"))
         draft = Draft()
@@ -244,7 +271,7 @@ class Enclosure:
         if backend == "none":
             _compile_unjailed(draft, cwd, inline=inline)
         else:
-            site = self._site(cwd)
+            site = self._site(cwd, ground)
             if backend == "landlock":
                 landlock.compile_plan(draft, self.policy, site, self.host, inline=inline)
             else:
@@ -258,7 +285,7 @@ class Enclosure:
         words = "\0".join(word for step, _ in steps for word in step)
         return steps, tuple(draft.passed), os.fsencode(words + "\0")
 
-    def _site(self, cwd: Place) -> Site:
+    def _site(self, cwd: Place, ground: Ground | None) -> Site:
         if self._temp is not None and self.choice.backend == "namespaces":
             self._make_mount_points(self._temp)
         return Site(
@@ -273,6 +300,7 @@ class Enclosure:
             resolver=self.resolver,
             inherits_streams=self.inherits_streams,
             kept=self.kept,
+            ground=ground,
             layers={home: layer.place for home, layer in self._current_layers().items()},
         )
 
@@ -313,7 +341,10 @@ class Enclosure:
 
     def _current_masks(self) -> Masks:
         if self._masks is None:
-            self._masks = find_masks(self.homes, self.hidden, self.policy.unhide, as_root=self.host.is_root)
+            taken = tuple(place.path for place in (*self.writable, *self.read_only))
+            self._masks = find_masks(
+                self.homes, self.hidden, self.policy.unhide, taken, as_root=self.host.is_root
+            )
         return self._masks
 
     def _current_layers(self) -> dict[str, Layer]:

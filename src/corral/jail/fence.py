@@ -27,8 +27,7 @@ def add_limits(draft: Draft, policy: Policy) -> None:
     """Limits that hold from the start; the one on processes waits for the user namespace (it then counts only
     what is inside)."""
     limits = policy.limits
-    for name in ("cpu", "file_size", "open_files"):
-        value = getattr(limits, name)
+    for name, value in (("cpu", limits.cpu), ("file_size", limits.file_size)):
         if value is not None:
             draft.add(
                 "rlimit", kernel.RLIMIT[name], int(value), why=f"limit {name.replace('_', '-')} to {value}"
@@ -125,6 +124,9 @@ def filter_families(
 def add_privileges(
     draft: Draft, policy: Policy, host: Host, *, own_network: bool, shared_with_host: bool
 ) -> None:
+    files = policy.limits.open_files
+    if files is not None:  # here and not before: the steps above need descriptors of their own
+        draft.add("rlimit", kernel.RLIMIT["open_files"], int(files), why=f"limit open-files to {files}")
     draft.add("nocaps", why="empty every capability set")
     allowed, refused = filter_families(policy, host, own_network=own_network)
     program = seccomp.build_filter(

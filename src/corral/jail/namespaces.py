@@ -7,6 +7,7 @@ import os
 import stat
 
 from corral.jail import fence, kernel
+from corral.jail.ground import add_held, add_on, add_own
 from corral.jail.site import is_below, submounts
 from corral.jail.view import PRIVATE, READ_ONLY, View
 
@@ -56,9 +57,14 @@ def compile_plan(
     rules: Rules = []
     kept = fence.add_streams(draft, site, rules)
     fence.add_devices(draft, rules, site.devices, inline=inline)
+    held = add_held(draft, site.ground)
     draft.add("close", why="close every other descriptor")
     fence.add_limits(draft, policy)
-    _add_namespaces(draft, policy, host)
+    kinds = ["mnt", "pid", "ipc"]
+    if held:
+        add_on(draft, held, kinds)
+    else:
+        add_own(draft, host, ["user", *kinds, *(["net"] if policy.network == "off" else [])])
     view = View(draft)
     homes = _add_sources(view, policy, site, host, masks, rules)
     devices = _take_devices(view) if host.is_root else {}
@@ -69,10 +75,11 @@ def compile_plan(
         if home not in homes
         for name in names
     )
-    empties = _add_empties(view) if covered else {}
-    _add_temporary(view, policy, site, rules)
-    _add_devices(view, policy, host, devices, rules)
-    _add_run(view)
+    scratch = _Scratch(view, policy)
+    empties = {stat.S_IFDIR: scratch.make("d", "dir", 0o555), stat.S_IFREG: scratch.make("f", "file", 0o444)}
+    _add_devices(view, scratch, host, devices, rules)
+    _add_run(scratch)
+    _add_temporary(scratch, site, rules)
     view.put_waiting()
     _cover(view, covered, empties)
     _add_proc(view, policy, host)
@@ -89,14 +96,6 @@ def compile_plan(
         draft, host, rules, tcp_closed=False
     )  # the network namespace is empty; loopback works in it
     fence.add_privileges(draft, policy, host, own_network=policy.network == "off", shared_with_host=False)
-
-
-def _add_namespaces(draft: Draft, policy: Policy, host: Host) -> None:
-    kinds = ["user", "mnt", "pid", "ipc"] + (["net"] if policy.network == "off" else [])
-    draft.add("namespaces", sum(kernel.CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
-    draft.add("ids", host.uid, host.uid, host.gid, host.gid, why="the same user and group inside")
-    if policy.network == "off":
-        draft.add("loopback", why="a network with nothing in it but itself")
 
 
 def _add_process_limit(draft: Draft, policy: Policy) -> None:
@@ -167,15 +166,25 @@ def _mode_of(path: str) -> int:
         return 0o700
 
 
-def _add_empties(view: View) -> dict[int, str]:
-    """An empty directory and an empty file to cover things with, on a mount that the private /tmp then covers."""
-    draft, why = view.draft, "a place to keep an empty file and directory"
-    mount = view.tmpfs("mode=755", why)
-    draft.add("attach", mount, draft.open_path("/tmp", stat.S_IFDIR, why), why=why)
-    return {
-        stat.S_IFDIR: draft.fill("make", mount, "d", "dir", 0o555, why="an empty directory"),
-        stat.S_IFREG: draft.fill("make", mount, "f", "file", 0o444, why="an empty file"),
-    }
+class _Scratch:
+    """One file system for every private directory, on a mount that the private /tmp then covers: making one costs
+    more than putting pieces of it in several places."""
+
+    def __init__(self, view: View, policy: Policy) -> None:
+        size = f",size={policy.limits.memory}" if policy.limits.memory else ""
+        why = "a file system for private directories"
+        self.view = view
+        self.mount = view.tmpfs(f"mode=755,nr_inodes=1048576{size}", why)
+        view.draft.add("attach", self.mount, view.draft.open_path("/tmp", stat.S_IFDIR, why), why=why)
+
+    def make(self, name: str, kind: str, mode: int) -> str:
+        return self.view.draft.fill("make", self.mount, name, kind, mode, why=f"an empty {kind} for later")
+
+    def put(self, path: str, source: str, why: str) -> str:
+        """A directory of the scratch file system at this path. Returns what was put there."""
+        slot = self.view.draft.fill("tree", source, PRIVATE, why=why)
+        self.view.put_empty(path, slot, why)
+        return slot
 
 
 def _cover(view: View, covered: tuple[str, ...], empties: dict[int, str]) -> None:
@@ -193,19 +202,13 @@ def _cover(view: View, covered: tuple[str, ...], empties: dict[int, str]) -> Non
         view.draft.add("attach", slot, view.draft.open_path(path, kind, why), why=why)
 
 
-def _add_temporary(view: View, policy: Policy, site: Site, rules: Rules) -> None:
+def _add_temporary(scratch: _Scratch, site: Site, rules: Rules) -> None:
     if site.temp is not None:
         return  # a directory of the environment's, already waiting
-    temp = view.tmpfs(f"mode=1777,nr_inodes=1048576{_size(policy)}", "a private /tmp")
-    view.put_empty("/tmp", temp, "a private /tmp")
-    source = view.draft.open_path("/tmp", stat.S_IFDIR, "/var/tmp is the same directory")
-    again = view.draft.fill("tree", source, PRIVATE, why="/var/tmp is the same directory")
-    view.put_empty("/var/tmp", again, "a private /var/tmp")
-    rules.append((temp, kernel.WRITE, False))
-
-
-def _size(policy: Policy) -> str:
-    return f",size={policy.limits.memory}" if policy.limits.memory else ""
+    source = scratch.make("tmp", "dir", 0o1777)
+    for path in TEMPORARY:  # the same directory twice
+        scratch.put(path, source, f"a private {path}")
+    rules.append((source, kernel.WRITE, False))
 
 
 def _take_devices(view: View) -> dict[str, str]:
@@ -217,34 +220,31 @@ def _take_devices(view: View) -> dict[str, str]:
     return taken
 
 
-def _add_devices(view: View, policy: Policy, host: Host, devices: dict[str, str], rules: Rules) -> None:
+def _add_devices(view: View, scratch: _Scratch, host: Host, devices: dict[str, str], rules: Rules) -> None:
     draft = view.draft
     if host.is_root:
-        dev = view.tmpfs("mode=755", "a /dev with harmless devices only")
-        view.put_empty("/dev", dev, "a /dev with harmless devices only")
+        source = scratch.make("dev", "dir", 0o755)
+        scratch.put("/dev", source, "a /dev with harmless devices only")
         for name, slot in devices.items():
             view.put(f"/dev/{name}", slot, f"/dev/{name} stays usable", stat.S_IFCHR)
         for name, target in DEVICE_LINKS.items():
-            draft.fill("make", dev, name, f"->{target}", 0, why=f"/dev/{name}")
-    shm = view.tmpfs(f"mode=1777{_size(policy)}", "a private /dev/shm")
-    terminals = draft.fill(
-        "mount",
-        "devpts",
-        "newinstance,mode=620,ptmxmode=666",
-        kernel.MOUNT_NOSUID,
-        why="terminals of its own",
-    )
-    for path, slot, rights in (("/dev/shm", shm, kernel.WRITE), ("/dev/pts", terminals, kernel.TERMINALS)):
-        if host.is_root or os.path.isdir(path):
-            view.put(path, slot, f"a private {path}")
-            rules.append((slot, rights, False))
+            draft.fill("make", source, name, f"->{target}", 0, why=f"/dev/{name}")
+    if host.is_root or os.path.isdir("/dev/shm"):
+        shm = scratch.make("shm", "dir", 0o1777)
+        scratch.put("/dev/shm", shm, "a private /dev/shm")
+        rules.append((shm, kernel.WRITE, False))
+    if host.is_root or os.path.isdir("/dev/pts"):
+        options = "newinstance,mode=620,ptmxmode=666"
+        terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why="terminals of its own")
+        view.put("/dev/pts", terminals, "terminals of its own")
+        rules.append((terminals, kernel.TERMINALS, False))
 
 
-def _add_run(view: View) -> None:
+def _add_run(scratch: _Scratch) -> None:
     """/run holds the sockets of everything that would do something for us outside."""
     for path in ("/run", "/var/run"):
         if os.path.isdir(path) and not os.path.islink(path):
-            view.put_empty(path, view.tmpfs("mode=755", f"an empty {path}"), f"an empty {path}")
+            scratch.put(path, scratch.make(path[1:].replace("/", "-"), "dir", 0o755), f"an empty {path}")
 
 
 def _add_proc(view: View, policy: Policy, host: Host) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from corral.errors import PolicyError
 from corral.paths.places import Place
 from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
 from corral.record import Record
@@ -13,11 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from corral.jail.ground import Ground
+
 
 class Site(Record):
     """``temp`` None: a fresh one for each run. ``resolver``: what /etc/resolv.conf means, if it lies in /run.
     ``inherits_streams``: the command gets our own standard streams, not pipes; ``kept``: and these descriptors.
-    ``layers``: mask layers that stand ready, by home."""
+    ``ground``: namespaces that stand ready; ``layers``: mask layers that do, by home."""
 
     roots: tuple[Place, ...]
     writable: tuple[Place, ...]
@@ -30,6 +33,7 @@ class Site(Record):
     resolver: Place | None = None
     inherits_streams: bool = False
     kept: tuple[int, ...] = ()
+    ground: Ground | None = None
     layers: dict[str, Place] = {}  # noqa: RUF012 - a frozen record; nobody writes to it
 
 
@@ -60,10 +64,14 @@ def is_current(masks: Masks) -> bool:
     return stamp_of(directory for directory, _, _ in masks.stamp) == masks.stamp
 
 
-def find_masks(homes: Iterable[str], hidden: Iterable[str], unhide: Iterable[str], *, as_root: bool) -> Masks:
+def find_masks(
+    homes: Iterable[str], hidden: Iterable[str], unhide: Iterable[str], taken: Iterable[str], *, as_root: bool
+) -> Masks:
     """Every name to hide, with symbolic links followed to what they really are: hiding a link and leaving its
-    target readable would hide nothing."""
+    target readable would hide nothing. ``taken``: places that are put over home as they are; what is hidden in
+    those cannot be hidden by home's layer, and is covered instead."""
     shown = set(unhide)
+    taken = tuple(taken)
     below: dict[str, list[str]] = {home: [] for home in homes}
     covered: list[str] = []
     parents: set[str] = set(below)
@@ -78,9 +86,14 @@ def find_masks(homes: Iterable[str], hidden: Iterable[str], unhide: Iterable[str
             targets = [os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))]
             targets.append(os.path.realpath(path))
         for target in dict.fromkeys(targets):
-            inside = [h for h in below if target != h and is_below(target, h)]
-            home = max(inside, key=len, default=None)  # a home may lie in another one
-            if home is not None:
+            if target in taken:
+                continue  # granted by name
+            _refuse_grants_inside(target, taken)
+            tops = [top for top in (*below, *taken) if target != top and is_below(target, top)]
+            home = max(
+                tops, key=len, default=None
+            )  # a home may lie in another one, or in a place that is taken
+            if home in below and home not in taken:
                 # Without its parent there is nothing to hide, and a layer would show a directory that is not there.
                 if os.path.isdir(os.path.dirname(target)):
                     below[home].append(target[len(home) + 1 :])
@@ -88,6 +101,17 @@ def find_masks(homes: Iterable[str], hidden: Iterable[str], unhide: Iterable[str
                 covered.append(target)
     names = {home: _outermost(found) for home, found in below.items()}
     return Masks(names, _outermost(covered), stamp_of(sorted({_existing(parent) for parent in parents})))
+
+
+def _refuse_grants_inside(target: str, taken: tuple[str, ...]) -> None:
+    for place in taken:
+        if is_below(place, target):
+            raise PolicyError(
+                f"{place} lies inside {target}, which is hidden; unhide that to grant something in it",
+                path=place,
+                rule=f"hide {target}",
+                grant=f"--unhide {os.path.basename(target)}",
+            )
 
 
 def _existing(directory: str) -> str:
@@ -112,7 +136,7 @@ def _has_link(path: str, homes: Iterable[str]) -> bool:
 
 def _outermost(paths: list[str]) -> tuple[str, ...]:
     kept: list[str] = []
-    for path in sorted(set(paths)):
+    for path in sorted(set(paths), key=lambda path: path.split("/")):
         if not kept or not is_below(path, kept[-1]):
             kept.append(path)
     return tuple(kept)

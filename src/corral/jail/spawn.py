@@ -118,6 +118,23 @@ def control_steps(status: int, life: int, deadline: float | None) -> list[Step]:
     return steps
 
 
+_leaving: list[int] = []
+
+
+def reap_leaving(*, wait: bool = False) -> None:
+    """Collect supervisors that have said their last word."""
+    for _ in range(len(_leaving)):
+        try:
+            pid = _leaving.pop(0)
+        except IndexError:
+            return  # another thread was faster
+        try:
+            if os.waitpid(pid, 0 if wait else os.WNOHANG)[0] == 0:
+                _leaving.append(pid)
+        except ChildProcessError:
+            continue  # the program collects all its children itself
+
+
 class Run:
     """One launch under way. All descriptors it holds are closed when :meth:`finish` returns or raises."""
 
@@ -199,10 +216,17 @@ class Run:
             raise
         finally:
             self._close_all()
-            if self._pid:
-                self._exit = os.waitpid(self._pid, 0)[1]
-                self._pid = 0
+            self._reap()
         return self._outcome()
+
+    def _reap(self) -> None:
+        """The supervisor is on its way out once it has told how the run ended; it need not be waited for."""
+        reap_leaving()
+        if self._pid and self._ended:
+            _leaving.append(self._pid)
+        elif self._pid:
+            self._exit = os.waitpid(self._pid, 0)[1]
+        self._pid = 0
 
     def _cancel(self) -> None:
         """End the tree and wait until it is gone: the supervisor hangs up when it is."""

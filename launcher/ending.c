@@ -1,0 +1,103 @@
+/* How a run ends: the whole tree first, then word of it. */
+#include "supervisor.h"
+
+static void kill_one(int pid)
+{
+    sys(NR_kill, pid, SIGKILL);
+}
+
+static void kill_children(void)
+{
+    for_each_child((int)sys(NR_getpid), kill_one);
+}
+
+void note_end(long pid, int status, const struct rusage *usage)
+{
+    if (pid != run.child)
+        return;
+    if (!run.has_init) /* else PID 1 has told us */
+        run.wait_status = status;
+    run.usage = *usage;
+    run.child = 0;
+}
+
+/* PID 1 takes its namespace with it, and kill(-1) misses nobody: a fork under way fails with the signal that is pending
+ * for it. Killing children one by one is neither, so there nobody is waited for; we look again. */
+void end_tree(void)
+{
+    int status, sure = run.has_init || run.may_kill_all;
+    struct rusage usage;
+    struct timespec moment = {0, 1000000};
+    if (!run.child && sys(NR_wait4, -1, &status, WNOHANG, 0) == -ECHILD)
+        return; /* all orphans are ours, and there are none */
+    for (;;) {
+        if (run.has_init && run.child)
+            sys(NR_kill, run.child, SIGKILL);
+        else if (run.may_kill_all)
+            sys(NR_kill, -1, SIGKILL);
+        else
+            kill_children();
+        long pid = sys(NR_wait4, -1, &status, sure ? 0 : WNOHANG, &usage);
+        if (pid == -ECHILD)
+            return;
+        if (pid > 0)
+            note_end(pid, status, &usage);
+        else
+            sys(NR_ppoll, 0, 0, &moment, 0, 8);
+    }
+}
+
+static char *put_time(char *end, s64 sec, s64 usec)
+{
+    return put_number(put(end, " "), (u64)(sec * 1000000 + usec));
+}
+
+static const struct {
+    const char *line, *text;
+    int code;
+} causes[] = {
+    [BY_ITSELF] = {"", 0, 0},
+    [OVER_DEADLINE] = {"over deadline\n", "corral: the time is up; the run was ended\n", EXIT_TIMEOUT},
+    [MEMORY_PASSED] = {"over memory\n", "corral: the memory limit was passed; the run was ended\n", 128 + SIGKILL},
+};
+
+static void say_end(enum cause cause)
+{
+    char line[160], *end = put_number(put(put(line, causes[cause].line), "end "), (u64)run.wait_status);
+    end = put_time(end, run.usage.user.sec, run.usage.user.usec);
+    end = put_time(end, run.usage.system.sec, run.usage.system.usec);
+    put(put_number(put(end, " "), (u64)run.usage.maxrss), "\n");
+    say(launch.status, line);
+}
+
+/* Die as the command did, without a second core file. */
+static _Noreturn void die_of(int signal)
+{
+    struct rlimit none = {0, 0};
+    struct kernel_sigaction by_default = {0};
+    u64 nothing = 0;
+    long self = sys(NR_getpid);
+    sys(NR_prlimit64, 0, RLIMIT_CORE, &none, 0);
+    sys(NR_rt_sigaction, signal, &by_default, 0, sizeof(u64));
+    sys(NR_kill, self, signal);
+    sys(NR_rt_sigprocmask, SIG_SETMASK, &nothing, 0, sizeof(u64));
+    leave(128 + signal);
+}
+
+_Noreturn void finish(enum cause cause)
+{
+    end_tree();
+    if (run.wait_status < 0)
+        run.wait_status = SIGKILL; /* PID 1 went down before it could tell, and the command with it */
+    if (launch.status >= 0) {
+        say_end(cause);
+        leave(0);
+    }
+    if (cause != BY_ITSELF) {
+        say(2, causes[cause].text);
+        leave(causes[cause].code);
+    }
+    if (run.wait_status & 0x7f)
+        die_of(run.wait_status & 0x7f);
+    leave(run.wait_status >> 8 & 0xff);
+}

@@ -1,0 +1,22 @@
+/* What the supervisor's two files share. */
+#ifndef CORRAL_SUPERVISOR_H
+#define CORRAL_SUPERVISOR_H
+
+#include "launch.h"
+
+enum cause { BY_ITSELF, OVER_DEADLINE, MEMORY_PASSED };
+
+struct run {
+    int child;        /* PID 1 of the jail, or the command; 0 once it is gone */
+    int has_init;     /* it is PID 1 */
+    int may_kill_all; /* kill(-1) reaches what is ours and nothing else */
+    int wait_status;  /* of the command; -1: not known */
+    struct rusage usage;
+};
+extern struct run run;
+
+void note_end(long pid, int status, const struct rusage *usage);
+void end_tree(void);
+_Noreturn void finish(enum cause cause);
+
+#endif

@@ -1,0 +1,192 @@
+"""The text that `corral init` writes: every key with its default, commented out, and what the defaults are.
+
+It is made from the tables that the rest of Corral works by, so it cannot say what is not so. A line with `#` and no
+space holds a setting; with the `#` taken off all of them, the text is a config that means exactly the defaults.
+"""
+
+from __future__ import annotations
+
+from corral.claims import ALWAYS, CLAIMS
+from corral.config.values import BYTES, UNLIMITED
+from corral.paths.sensitive import KEY_MATERIAL
+from corral.policy import BACKENDS, LIMITS, MODES, Limits, Policy
+from corral.variables import HANDLES, INJECTION, KEPT, SECRETS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_WIDTH = 100
+_LIMIT_MEANING = {
+    "wall": 'time on the clock, like "30s", "10m", "2h"',
+    "file-size": 'the largest file that may be written, like "2G"',
+    "cpu": 'processor time of one process, in whole seconds, like "90s"',
+    "open-files": "open files of one process",
+    "processes": "processes and threads at once",
+    "memory": 'memory, like "8G"',
+}
+
+
+def default_text() -> str:
+    return "\n".join((*_head(), *_files(), *_strength(), *_limits(), *_environment(), *_tables()))
+
+
+def _head() -> list[str]:
+    default = Policy()
+    width = max(map(len, MODES))
+    return [
+        "# What commands may do in the jails of Corral. Every setting stands here with its default: take the",
+        "# first # off a line to change it. A wrong line is refused with its number; nothing is ignored.",
+        "# A project may have a corral.toml of its own, which can tighten this and never loosen it.",
+        "",
+        *_prose("Modes:"),
+        *(f"#   {mode:<{width}}  {meaning}; network {network}" for mode, (network, meaning) in MODES.items()),
+        f'#mode = "{default.mode}"',
+        "",
+        *_prose(
+            "off: no connection leaves the jail. open: the host's network. Unless set, as the mode has it."
+        ),
+        f'#network = "{default.network}"',
+        "",
+    ]
+
+
+def _files() -> list[str]:
+    return [
+        *_prose("Only these places in the workspace are writable, not all of it. For mode workspace-write."),
+        '# writable = ["src/**", "out/*.md"]',
+        "",
+        *_prose("More directories that count as workspace."),
+        "#roots = []",
+        "",
+        *_prose(
+            "Places beyond the workspace: writable, and readable where a mode or a private directory would hide "
+            "them. Relative paths begin in the workspace, ~/ in your home."
+        ),
+        "#rw = []",
+        "#ro = []",
+        "",
+        *_prose("Hidden besides what is always hidden under home:"),
+        *_wrapped(KEY_MATERIAL),
+        "#hide = []",
+        *_prose('Of that list, what commands may see after all, like ".npmrc".'),
+        "#unhide = []",
+        "",
+    ]
+
+
+def _strength() -> list[str]:
+    default = Policy()
+    return [
+        *_prose(
+            "Refuse to run what cannot be enforced on this host. false: run it with what there is, unjailed if "
+            "there is nothing, and say so."
+        ),
+        f"#require = {_toml(default.require)}",
+        "",
+        *_prose(
+            f"What must hold, besides {', '.join(ALWAYS)}, for a command to run at all. By name, and what is "
+            "so without it:"
+        ),
+        *(f"#   {name:<17} {meaning}" for name, meaning in CLAIMS.items() if name not in ALWAYS),
+        "#demand = []",
+        "",
+        *_prose(f"The mechanism: {', '.join(BACKENDS)}."),
+        f'#backend = "{default.backend}"',
+        "",
+        *_prose(
+            "For jails without namespaces. Unix sockets: leave them open although nothing fences them, with the "
+            "network off. Shared memory: let /dev/shm be written."
+        ),
+        f"#unix-sockets = {_toml(default.unix_sockets)}",
+        f"#shared-memory = {_toml(default.shared_memory)}",
+        "",
+        *_prose("How much of a command's output is kept, for each stream; the end of it."),
+        f'#output-limit = "{_size(default.output_limit)}"',
+        "",
+    ]
+
+
+def _limits() -> list[str]:
+    lines = [
+        *_prose(
+            f'Upper bounds of one run. They only lower what you have; "{UNLIMITED}": yours is left as it is.'
+        )
+    ]
+    lines.append("#[limits]")
+    for name, (_, _, unit) in LIMITS.items():
+        value = getattr(Limits(), name.replace("-", "_"))
+        written = (
+            f'"{UNLIMITED}"' if value is None else f'"{_size(value)}"' if unit == "bytes" else str(value)
+        )
+        lines.append(f"#{name} = {written}".ljust(24) + f"# {_LIMIT_MEANING[name]}")
+    return [*lines, ""]
+
+
+def _environment() -> list[str]:
+    return [
+        *_prose("Variables. The last rule that matches a name decides, and yours come after these:"),
+        *_prose("dropped, secrets:"),
+        *_wrapped(SECRETS),
+        *_prose("dropped, ways to the outside:"),
+        *_wrapped(HANDLES),
+        *_prose("dropped, what makes other programs run code:"),
+        *_wrapped(INJECTION),
+        *_prose("kept all the same:"),
+        *_wrapped(KEPT),
+        *_prose(
+            r'A rule is "drop PATTERN", "keep PATTERN" or "set NAME=VALUE"; * stands for any characters.'
+        ),
+        "#[environment]",
+        "#rules = []",
+        "",
+    ]
+
+
+def _tables() -> list[str]:
+    return [
+        *_prose(
+            "Grants with more to say: access is rw, ro, hide or none; missing is refuse, skip or create."
+        ),
+        "# [[grant]]",
+        '# path = "~/.cache/pip"',
+        '# access = "rw"',
+        '# missing = "create"',
+        "",
+        *_prose(
+            "Profiles: the same keys under a name, on top of what stands above. Lists are added to, but writable "
+            "is replaced."
+        ),
+        "# [profile.careful]",
+        '# mode = "read-only"',
+        '# limits.wall = "10m"',
+        "",
+    ]
+
+
+def _prose(text: str) -> list[str]:
+    return _filled(text.split(" "), "# ")
+
+
+def _wrapped(names: Iterable[str]) -> list[str]:
+    return _filled(names, "#   ")
+
+
+def _filled(words: Iterable[str], start: str) -> list[str]:
+    lines = [start]
+    for word in words:
+        if len(lines[-1]) + len(word) > _WIDTH:
+            lines.append(start)
+        lines[-1] += f"{word} "
+    return [line.rstrip() for line in lines]
+
+
+def _toml(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _size(amount: int) -> str:
+    for unit in ("T", "G", "M", "K"):
+        if amount % int(BYTES[unit]) == 0:
+            return f"{amount // int(BYTES[unit])}{unit}"
+    return str(amount)

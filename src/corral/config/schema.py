@@ -1,0 +1,163 @@
+"""The keys of corral.toml, in one table, and one table of a file read by them."""
+
+from __future__ import annotations
+
+from corral import claims
+from corral.config import values
+from corral.config.shadows import environment_rule
+from corral.config.values import Wrong
+from corral.policy import BACKENDS, LIMITS, MODES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from corral.config.source import Source, Where
+    from corral.config.values import Read
+
+    Kind = Literal["user", "project"]
+
+# Who may have a key: the user only, or a project's file too, which can then only tighten.
+USER, TIGHTEN = "user", "tighten"
+
+_LIMIT_READERS: dict[str, Read] = {"seconds": values.seconds, "bytes": values.size, "count": values.count}
+
+# key → the Policy field it sets, how its value is read, who may have it.
+KEYS: dict[str, tuple[str, Read, str]] = {
+    "mode": ("mode", values.one_of("mode", MODES), TIGHTEN),
+    "network": ("network", values.one_of("network", ("off", "open")), TIGHTEN),
+    "writable": ("writable", values.globs, TIGHTEN),
+    "roots": ("roots", values.list_of(values.absolute_path), USER),
+    "rw": ("grants", values.grants("rw", "refuse"), USER),
+    "ro": ("grants", values.grants("ro", "refuse"), USER),
+    "hide": ("grants", values.grants("hide", "skip"), TIGHTEN),
+    "grant": ("grants", values.grant_tables, USER),
+    "unhide": ("unhide", values.list_of(values.path), USER),
+    "demand": ("demands", values.list_of(values.one_of("claim", claims.CLAIMS)), TIGHTEN),
+    "require": ("require", values.boolean, USER),
+    "backend": ("backend", values.one_of("backend", BACKENDS), USER),
+    "unix-sockets": ("unix_sockets", values.boolean, USER),
+    "shared-memory": ("shared_memory", values.boolean, TIGHTEN),
+    "output-limit": ("output_limit", values.whole_size, TIGHTEN),
+    **{f"limits.{name}": ("limits", _LIMIT_READERS[unit], TIGHTEN) for name, (_, _, unit) in LIMITS.items()},
+    "limits.cpu": ("limits", values.whole_seconds, TIGHTEN),
+    "environment.rules": ("environment", values.list_of(environment_rule), USER),
+    # Names from before there were others. A missing directory of this list was always skipped.
+    "sandbox.mode": ("mode", values.one_of("mode", MODES), TIGHTEN),
+    "sandbox.require": ("require", values.boolean, USER),
+    "sandbox.extra_writable": ("grants", values.grants("rw", "skip"), USER),
+}
+ALIASES = {
+    "sandbox.mode": "mode",
+    "sandbox.require": "require",
+    "sandbox.extra_writable": "sandbox.extra_writable",
+}
+TABLES = tuple(dict.fromkeys(key.split(".")[0] for key in KEYS if "." in key))
+PROFILES = "profile"
+
+# What no project's file may ever say, whether or not a user's may, in any spelling.
+NEVER_IN_PROJECTS = (
+    *("script", "scripts", "command", "commands", "initjail", "storage", "state", "profile", "profiles"),
+    *("env", "environment", "variables", "setenv", "unsetenv", "sandbox.extra_writable"),
+    *(key for key, (_, _, who) in KEYS.items() if who == USER),
+)
+
+# Words that people try first. difflib would not find these.
+_MEANT = {
+    "timeout": "limits.wall",
+    "time": "limits.wall",
+    "env": "environment.rules",
+    "net": "network",
+    "mask": "hide",
+    "unmask": "unhide",
+    "deny": "hide",
+    "write": "rw",
+    "read": "ro",
+    "root": "roots",
+    "extra_writable": "sandbox.extra_writable",
+    "grants": "grant",
+    "profiles": "profile",
+    "limit": "limits",
+    "ram": "limits.memory",
+    "pids": "limits.processes",
+    "nofile": "limits.open-files",
+}
+
+
+class Layer:
+    """One table of a file, read: values by key, and where each was written."""
+
+    def __init__(self, source: Source, top: Where) -> None:
+        self.source = source
+        self.top = top
+        self.values: dict[str, Any] = {}
+        self.places: dict[str, Where] = {}
+
+    def line(self, key: str) -> int:
+        return self.source.line(self.places[key])
+
+    def add(self, key: str, value: object, where: Where) -> None:
+        name = ALIASES.get(key, key)
+        if name in self.values:
+            raise self.source.refuse(where, f"{key} is already set as {name} (line {self.line(name)})")
+        self.places[name] = where
+        try:
+            self.values[name] = KEYS[key][1](value)
+        except Wrong as wrong:
+            why = wrong.why if wrong.words else f"{key} {wrong.why}"
+            near = (wrong.word, wrong.words) if wrong.words else None
+            raise self.source.refuse((*where, *wrong.at), why, near) from None
+
+
+def read_layer(source: Source, table: dict[str, Any], top: Where = (), kind: Kind = "user") -> Layer:
+    """Every key of one table, checked. Profiles inside it are not looked at here."""
+    layer = Layer(source, top)
+    for key, value in table.items():
+        where = (*top, key)
+        if key == PROFILES and not top and kind == "user":
+            continue
+        if kind == "project" and key in NEVER_IN_PROJECTS:
+            raise _only_the_user(source, where, key)
+        if key not in TABLES:
+            _read_key(layer, key, value, where, kind)
+        elif not isinstance(value, dict):
+            raise source.refuse(where, f"{key} is a table (did you mean [{'.'.join(map(str, where))}]?)")
+        else:
+            for name, part in value.items():
+                _read_key(layer, f"{key}.{name}", part, (*where, name), kind)
+    return layer
+
+
+def _read_key(layer: Layer, key: str, value: object, where: Where, kind: Kind) -> None:
+    if key not in KEYS:
+        raise _unknown(layer.source, key, where, kind)
+    if kind == "project" and key in NEVER_IN_PROJECTS:
+        raise _only_the_user(layer.source, where, key)
+    layer.add(key, value, where)
+
+
+def _only_the_user(source: Source, where: Where, key: str) -> Exception:
+    return source.refuse(where, f"{key} cannot be set by a project's file; only the user's config may")
+
+
+def _unknown(source: Source, key: str, where: Where, kind: Kind) -> Exception:
+    table, _, name = key.rpartition(".")
+    known = [k for k in KEYS if kind == "user" or k not in NEVER_IN_PROJECTS]
+    here = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == table]
+    if not table:
+        here += [*TABLES, PROFILES] if kind == "user" else [t for t in TABLES if t not in NEVER_IN_PROJECTS]
+    what = f"unknown key {values.shown(name)}" + (f" in [{table}]" if table else "")
+    meant = _meant(name, known)
+    if meant:
+        return source.refuse(where, f"{what} (did you mean {meant}?)")
+    return source.refuse(where, what, (name, here))
+
+
+def _meant(name: str, known: list[str]) -> str | None:
+    """The key this stands for in another table, or by another word."""
+    spelled = name.lower().replace("_", "-")
+    for candidate in (_MEANT.get(name.lower()), spelled):
+        for key in (*known, *TABLES):
+            if candidate and candidate in (key, key.rpartition(".")[2]):
+                return key
+    return None
