@@ -20,13 +20,15 @@ from corral.jail.plan import Draft, Plan
 from corral.jail.site import Site, find_masks, is_below, is_current
 from corral.paths.globs import bound
 from corral.paths.places import Place, pin, pin_beneath, pin_directory
-from corral.state import config_directory, homes, made_state_directory, state_directory
+from corral.state import config_directory, made_state_directory, state_directory
+from corral.state import homes as account_homes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from corral.jail.plan import Step
+    from corral.jail.proofs import Proof
     from corral.jail.site import Masks
     from corral.policy import Policy
 
@@ -50,11 +52,15 @@ class Enclosure:
         inherits_streams: bool = False,
         kept: tuple[int, ...] = (),
         degraded: bool = False,
+        homes: tuple[str, ...] | None = None,
+        prove: bool = True,
     ) -> None:
         self.policy = policy
         self.inherits_streams = inherits_streams
         self.kept = kept
         self.degraded = degraded
+        self.homes = account_homes() if homes is None else homes
+        self._prove = prove
         self.bounds: dict[str, str] = {}
         self._pinned: list[Place] = []
         self._temp: Place | None = None
@@ -89,11 +95,8 @@ class Enclosure:
     def _survey(self, root: str) -> None:
         policy = self.policy
         self.root = self._hold(pin_directory(root, "workspace"))
-        self.homes = homes()
         state = made_state_directory()
-        self.host = this_host(
-            self.homes[0] if self.homes else "/", cache=state and os.path.join(state, "host")
-        )
+        self.host = this_host(self.homes[0] if self.homes else "/", state)
         self.roots = (
             self.root,
             *(self._hold(pin_directory(os.path.expanduser(path), "root")) for path in policy.roots),
@@ -106,13 +109,22 @@ class Enclosure:
             self._survey_grants()
             if self._narrows():
                 demanded = (*demanded, "read-only-inside")
-        self.choice = choose(policy, self.host, ("writes",) if self.degraded else demanded)
+        prover = self._prover(state) if self._prove and policy.mode != "off" else None
+        self.choice = choose(policy, self.host, ("writes",) if self.degraded else demanded, prover)
         if self.choice.backend != "landlock":
             self._protect_project_config()
         if policy.mode != "off":
             self._home_places = tuple(self._hold(pin_directory(home)) for home in self.homes)
             self.resolver = self._find_resolver()
             self.devices = tuple(self._hold(pin(path)) for path in fence.DEVICES if _is_device(path))
+
+    def _prover(self, state: str | None) -> Callable[[str, tuple[str, ...]], Proof]:
+        from corral.jail.proofs import proven
+
+        def ask(backend: str, claims: tuple[str, ...]) -> Proof:
+            return proven(self.policy, backend, claims, state)
+
+        return ask
 
     def _narrows(self) -> bool:
         """Whether something inside a writable place must stay read-only."""
@@ -207,9 +219,18 @@ class Enclosure:
 
     # ---- compiling ----
 
-    def plan(self, argv: Sequence[str], cwd: str | None = None, *, inline: bool = False) -> Plan:
-        """The plan for one command. Nothing runs."""
-        return self._planned(argv, self._steps(cwd, inline, None))
+    def plan(
+        self, argv: Sequence[str], cwd: str | None = None, *, inline: bool = False, wrapped: bool = False
+    ) -> Plan:
+        """The plan for one command. Nothing runs. ``inline``: to be passed as arguments. ``wrapped``: for a spawner
+        that is not ours, whose environment is scrubbed by the launcher and whose death ends the run."""
+        plan = self._planned(argv, self._steps(cwd, inline or wrapped, None))
+        if not wrapped:
+            return plan
+        front: list[Step] = [(("parent",), "end with whoever started us")]
+        verbs = {"drop": "unset", "keep": "retain", "set": "retain"}
+        scrubbing = [((verbs[rule.verb], rule.name), "the environment") for rule in self.policy.environment]
+        return plan.replace(steps=(*front, *scrubbing, *plan.steps))
 
     def launchable(
         self, argv: Sequence[str], cwd: str | None = None, ground: Ground | None = None

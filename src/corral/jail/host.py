@@ -7,7 +7,9 @@ import stat
 import sys
 
 from corral.errors import NotEnforceable
+from corral.jail.hostkey import host_key
 from corral.jail.kernel import CLONE_NEW, MOUNT_NODEV, MOUNT_NOSUID, MOUNT_RDONLY
+from corral.jail.memory import recall, remember
 from corral.jail.plan import Draft, Plan
 from corral.paths.places import kernel_device
 from corral.record import Record
@@ -136,57 +138,12 @@ def _failed_step(text: str) -> tuple[int, int]:
         return 1 << 30, 0
 
 
-# ---- remembering ----
-
-_known: dict[tuple[Any, ...], Host] = {}
-
-
-def _key(home: str) -> tuple[Any, ...]:
-    """All that the answers depend on; a changed launcher, boot, namespace or identity asks anew."""
-    launcher = os.stat(launcher_path())
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        boot = file.read().strip()
-    return (
-        1,
-        boot,
-        (launcher.st_ino, launcher.st_size, launcher.st_mtime_ns),
-        os.stat("/proc/self/ns/user").st_ino,
-        os.stat("/proc/self/ns/mnt").st_ino,
-        os.getuid(),
-        os.getgid(),
-        home,
-    )
-
-
-def this_host(home: str, cache: str | None = None) -> Host:
-    """The facts, from memory, from the cache file of an earlier run, or by asking."""
-    key = _key(home)
-    if key in _known:
-        return _known[key]
-    import marshal
-
-    host: Host | None = None
-    if cache is not None:
-        try:
-            with open(cache, "rb") as file:
-                seen, values = marshal.loads(file.read())
-            if seen == key:
-                host = Host(*values)
-        except (OSError, ValueError, EOFError, TypeError):
-            host = None
-    if host is None:
+def this_host(home: str, state: str | None = None) -> Host:
+    """The facts, as remembered for this boot, identity and namespaces, or by asking."""
+    key = (*host_key(launcher_path()), home)
+    values = recall("host", key, state)
+    if values is None:
         host = find_host(home)
-        if cache is not None:
-            _remember(cache, marshal.dumps((key, host._values())))
-    _known[key] = host
-    return host
-
-
-def _remember(cache: str, content: bytes) -> None:
-    beside = f"{cache}.{os.getpid()}"
-    try:
-        with open(beside, "wb") as file:
-            file.write(content)
-        os.replace(beside, cache)
-    except OSError:
-        return  # a state directory that is hidden or read-only (nested runs): ask again next time
+        remember("host", key, host._values(), state)
+        return host
+    return Host(*values)

@@ -8,7 +8,10 @@ from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from corral.jail.host import Host
+    from corral.jail.proofs import Proof
     from corral.policy import Policy
 
 RUNGS = ("namespaces", "landlock")
@@ -29,6 +32,12 @@ class Choice(Record):
     covered: tuple[str, ...]
     not_covered: tuple[str, ...]
     passed_over: tuple[str, ...] = ()
+    proof: Proof | None = None
+
+    @property
+    def enforcing(self) -> bool:
+        """Every demanded claim was tried on this host and held."""
+        return self.proof is not None and self.proof.enforcing
 
 
 def available(backend: str, host: Host) -> str:
@@ -44,7 +53,14 @@ def held(backend: str, policy: Policy, host: Host) -> set[str]:
     return namespaces.claims(policy, host) if backend == "namespaces" else landlock.claims(policy, host)
 
 
-def choose(policy: Policy, host: Host, demanded: tuple[str, ...] | None = None) -> Choice:
+def choose(
+    policy: Policy,
+    host: Host,
+    demanded: tuple[str, ...] | None = None,
+    prover: Callable[[str, tuple[str, ...]], Proof] | None = None,
+) -> Choice:
+    """The best tier that holds what is demanded and, with a prover, is seen to hold it. What a tier claims and does not
+    show is not counted as covered, demanded or not."""
     if policy.mode == "off":
         return Choice("none", (), tuple(claim_table.CLAIMS))
     if policy.mode not in BUILT:
@@ -61,8 +77,18 @@ def choose(policy: Policy, host: Host, demanded: tuple[str, ...] | None = None) 
         if lacking and policy.require:
             reasons += [f"{backend}: {claim_table.CLAIMS[claim]} ({claim})" for claim in lacking]
             continue
+        proof = None
+        if prover is not None:
+            proof = prover(backend, tuple(c for c in claim_table.CLAIMS if c in holds))
+            holds = set(proof.proven)
+            broken = [f"{claim} ({why})" for claim, why in proof.failed if claim in wanted]
+            if broken and policy.require:
+                reasons.append(f"{backend}: present but not enforcing: {'; '.join(broken)}")
+                continue
+            proof = proof.replace(enforcing=not broken)
         covered = tuple(c for c in claim_table.CLAIMS if c in holds)
-        return Choice(backend, covered, tuple(c for c in _relevant(policy) if c not in holds), tuple(reasons))
+        not_covered = tuple(c for c in _relevant(policy, wanted) if c not in holds)
+        return Choice(backend, covered, not_covered, tuple(reasons), proof)
     if not policy.require:
         return Choice("none", (), tuple(claim_table.CLAIMS), tuple(reasons))
     tried = dict.fromkeys(reason.split(":")[0] for reason in reasons)
@@ -70,9 +96,9 @@ def choose(policy: Policy, host: Host, demanded: tuple[str, ...] | None = None) 
     raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
 
 
-def _relevant(policy: Policy) -> list[str]:
-    """Claims that mean something under this policy: an open network is no gap, it was asked for."""
-    asked_for = set(claim_table.NETWORK_OFF[:2]) if policy.network == "open" else set()
-    if not any(g.access == "hide" for g in policy.grants):
-        asked_for.add("hidden")
-    return [claim for claim in claim_table.CLAIMS if claim not in asked_for]
+def _relevant(policy: Policy, wanted: tuple[str, ...]) -> list[str]:
+    """Claims that mean something under this policy: an open network is no gap, it was asked for, and where nothing is
+    hidden or narrowed nothing can come back."""
+    moot = set(claim_table.NETWORK_OFF[:2]) if policy.network == "open" else set()
+    moot |= {"hidden", "read-only-inside"} - set(wanted)
+    return [claim for claim in claim_table.CLAIMS if claim not in moot]

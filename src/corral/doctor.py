@@ -1,0 +1,196 @@
+"""Doctor: look at this host piece by piece, and say for each gap the exact remedy."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from corral.errors import CorralError, NotEnforceable
+from corral.jail.enclosure import Enclosure
+from corral.jail.host import Host, launcher_path, this_host
+from corral.jail.ladder import BUILT
+from corral.policy import MODES, Policy
+from corral.record import Record
+from corral.state import homes, made_state_directory
+
+# Landlock: what each ABI added, and the kernel it came with.
+LANDLOCK_ABIS = (
+    (1, "5.13", "files"),
+    (2, "5.19", "renames between directories"),
+    (3, "6.2", "truncation"),
+    (4, "6.7", "TCP"),
+    (5, "6.10", "device controls"),
+    (6, "6.12", "signals and abstract sockets"),
+    (9, "7.1", "unix sockets by path"),
+)
+
+
+class Finding(Record):
+    """One piece of the host. ``ok`` None: not there, and nothing here needs it."""
+
+    name: str
+    ok: bool | None
+    detail: str
+    remedy: str = ""
+
+
+class ModeFinding(Record):
+    """One mode: the tier that holds it, proven, or why none does."""
+
+    mode: str
+    backend: str
+    enforcing: bool
+    not_covered: tuple[str, ...]
+    why_not: str = ""
+
+
+def examine() -> list[Finding]:
+    """Every piece, the launcher first; nothing else can be tried without it."""
+    if sys.platform != "linux":
+        return [Finding("system", False, f"{sys.platform} is not supported yet", "run this on Linux")]
+    try:
+        launcher_path()
+        host = this_host((homes() or ("/",))[0], made_state_directory())
+    except CorralError as error:
+        return [Finding("launcher", False, str(error), "reinstall corral; from source it needs a C compiler")]
+    return [
+        Finding("launcher", True, launcher_path()),
+        Finding("kernel", True, f"{os.uname().release} on {host.machine}"),
+        _landlock(host),
+        _user_namespaces(host),
+        _proc(host),
+        _overlay(host),
+        _seccomp(),
+        _openat2(host),
+        _cgroups(),
+        _user_manager(),
+        Finding("seatbelt", None, "macOS only"),
+    ]
+
+
+def _landlock(host: Host) -> Finding:
+    if host.abi < 1:
+        remedy = "boot a kernel from 6.2 on with landlock in its lsm= list (see /sys/kernel/security/lsm)"
+        return Finding("landlock", False, "the kernel does not have it, or it is not enabled", remedy)
+    covers = [what for abi, _, what in LANDLOCK_ABIS if host.abi >= abi]
+    lacks = [f"{what} (kernel {kernel})" for abi, kernel, what in LANDLOCK_ABIS if host.abi < abi]
+    detail = f"ABI {host.abi}: {', '.join(covers)}" + (f"; not: {', '.join(lacks)}" if lacks else "")
+    ok = host.abi >= 3
+    return Finding("landlock", ok, detail, "" if ok else "a kernel from 6.2 on also refuses truncation")
+
+
+def _user_namespaces(host: Host) -> Finding:
+    if host.namespaces:
+        return Finding("user namespaces", True, "open to us, with mount, PID, IPC and network namespaces")
+    return Finding("user namespaces", False, host.no_namespaces, namespace_remedy())
+
+
+def namespace_remedy() -> str:
+    """The narrowest thing that helps, by what closes them here."""
+    if _number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"):
+        return "an AppArmor profile for this one program: corral doctor --fix apparmor"
+    if _number("/proc/sys/user/max_user_namespaces") == 0:
+        return "sudo sysctl user.max_user_namespaces=10000"
+    if _number("/proc/sys/kernel/unprivileged_userns_clone") == 0:
+        return "sudo sysctl kernel.unprivileged_userns_clone=1"
+    if _in_container():
+        return "start the container with a seccomp profile that permits unshare and mount (--security-opt seccomp=FILE)"
+    if os.environ.get("CORRAL"):
+        return "this is a jail already; inside it the Landlock tier holds"
+    return "ask whoever runs this host why user namespaces are closed"
+
+
+def _number(path: str) -> int | None:
+    try:
+        with open(path) as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _in_container() -> bool:
+    return any(os.path.exists(mark) for mark in ("/.dockerenv", "/run/.containerenv"))
+
+
+def _proc(host: Host) -> Finding:
+    if not host.namespaces:
+        return Finding("own /proc", None, "needs user namespaces")
+    if not host.no_proc:
+        return Finding("own /proc", True, "a jail sees its own processes only")
+    remedy = (
+        "docker run --security-opt systempaths=unconfined" if _in_container() else "unmount what covers /proc"
+    )
+    return Finding("own /proc", False, f"{host.no_proc}; the process list stays visible", remedy)
+
+
+def _overlay(host: Host) -> Finding:
+    if not host.namespaces:
+        return Finding("overlay", None, "needs user namespaces")
+    if not host.no_overlay:
+        return Finding("overlay", True, "home can be covered by a layer that hides key material by name")
+    detail = f"{host.no_overlay}; what is hidden is covered file by file instead"
+    return Finding("overlay", False, detail, "kernel 5.11 or newer, and a home on an ordinary file system")
+
+
+def _seccomp() -> Finding:
+    there = os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
+    return Finding(
+        "seccomp",
+        there,
+        "filters" if there else "missing",
+        "" if there else "a kernel with CONFIG_SECCOMP_FILTER",
+    )
+
+
+def _openat2(host: Host) -> Finding:
+    there = host.release >= (5, 6)
+    return Finding(
+        "openat2",
+        there,
+        "paths are opened without links" if there else "missing",
+        "" if there else "kernel 5.6",
+    )
+
+
+def _cgroups() -> Finding:
+    try:
+        with open("/proc/self/cgroup") as file:
+            own = next((line.strip()[3:] for line in file if line.startswith("0::")), None)
+        with open("/sys/fs/cgroup/cgroup.controllers") as file:
+            controllers = file.read().split()
+    except OSError:
+        return Finding("cgroup v2", None, "not mounted as the only tree; limits are held without it")
+    delegated = own is not None and os.access(f"/sys/fs/cgroup{own}", os.W_OK) and "memory" in controllers
+    return Finding("cgroup v2", delegated or None, "delegated to us" if delegated else "not delegated to us")
+
+
+def _user_manager() -> Finding:
+    directory = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    there = os.path.exists(os.path.join(directory, "systemd", "private"))
+    return Finding("systemd user manager", there or None, "running" if there else "not running")
+
+
+def try_modes(policy: Policy | None = None) -> list[ModeFinding]:
+    """Each mode of this version, proven now or on this boot; with a policy, its own first."""
+    wanted = [policy] if policy is not None else []
+    wanted += [Policy(mode=mode) for mode in BUILT if mode != "off"]  # type: ignore[arg-type]
+    found = [_try_mode(one) for one in wanted]
+    unbuilt = [m for m in MODES if m not in BUILT]
+    return found + [ModeFinding(mode, "", False, (), "not part of this version") for mode in unbuilt]
+
+
+def _try_mode(policy: Policy) -> ModeFinding:
+    try:
+        enclosure = Enclosure("/usr" if policy.mode == "read-only" else _scratch(), policy)
+    except NotEnforceable as error:
+        return ModeFinding(policy.mode, "", False, (), str(error))
+    choice = enclosure.choice
+    enclosure.close()
+    return ModeFinding(policy.mode, choice.backend, choice.enforcing, choice.not_covered)
+
+
+def _scratch() -> str:
+    """A directory that may be writable in a jail, whatever the caller's own is: only its plan is asked for."""
+    import tempfile
+
+    return tempfile.gettempdir()
