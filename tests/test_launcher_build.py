@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Path:
     project = tmp_path / "project"
     (project / "launcher").mkdir(parents=True)
     (project / "launcher/start.c").write_text(EXIT_WITH_7)
-    for name in ("pyproject.toml", "hatch_build.py", "LICENSE", ".gitignore"):
+    for name in ("pyproject.toml", "hatch_build.py", "LICENSE", "README.md", ".gitignore"):
         shutil.copy(ROOT / name, project)
     shutil.copytree(ROOT / "src/bin", project / "src/bin")
     (project / "src/corral/cli").mkdir(parents=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corral import claims
 from corral.errors import PolicyError
 from corral.record import Record
-from corral.variables import EnvRule, default_rules, name_matches
+from corral.variables import EnvRule, Scrubber, default_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -275,6 +275,9 @@ class Policy(Record):
 def _part(kind: Any, fields: dict[str, Any]) -> Any:
     for name in fields:
         _known("field", name, kind._fields)
+    missing = [name for name in kind._fields if name not in fields and name not in kind._defaults]
+    if missing:
+        raise PolicyError(f"{kind.__name__} needs {', '.join(missing)}")
     return kind(**fields)
 
 
@@ -298,20 +301,18 @@ def _common_grants(a: tuple[Grant, ...], b: tuple[Grant, ...]) -> tuple[Grant, .
 
 
 def _common_rules(a: tuple[EnvRule, ...], b: tuple[EnvRule, ...]) -> tuple[EnvRule, ...]:
-    """What either side drops is dropped: one list, then the other's drops, then what both keep or set at the end."""
+    """What either side drops is dropped: one list, the other's drops, and what both keep by its own name after all."""
     if a == b:
         return a
     drops = tuple(rule for rule in b if rule.verb == "drop")
-    kept = tuple(
-        rule for rule in a if rule.verb != "drop" and rule in b and _decides(a, rule) and _decides(b, rule)
-    )
-    return (*a, *drops, *kept)
+    named = dict.fromkeys(rule for rule in (*a, *b) if rule.verb != "drop" and not _is_pattern(rule.name))
+    one, two = Scrubber(a), Scrubber(b)
+    kept = tuple(rule for rule in named if one.keeps(rule.name) and two.keeps(rule.name))
+    return (*a, *drops, *(rule for rule in kept if rule.verb == "keep" or (rule in a and rule in b)))
 
 
-def _decides(rules: tuple[EnvRule, ...], rule: EnvRule) -> bool:
-    """Whether nothing behind this rule speaks of its name again."""
-    behind = rules[len(rules) - rules[::-1].index(rule) :]
-    return not any(later.verb == "drop" and name_matches(later.name, rule.name) for later in behind)
+def _is_pattern(name: str) -> bool:
+    return "*" in name or "\\" in name
 
 
 def _common_globs(a: tuple[str, ...] | None, b: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -99,6 +99,9 @@ class Scrubber:
                 return rule.verb == "drop"
         return False
 
+    def keeps(self, name: str) -> bool:
+        return not self._is_dropped(name)
+
     def __call__(self, environment: Mapping[str, str]) -> Scrubbed:
         drops, kept, removed = self._drops, {}, []
         for name, value in environment.items():

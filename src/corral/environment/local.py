@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from _thread import allocate_lock
 
 from corral.environment.base import CommandResult, Posture
 from corral.environment.temp import make_temp, remove_temp
@@ -32,6 +33,7 @@ class LocalEnvironment:
     def __init__(self, root: str | os.PathLike[str] = ".", policy: Policy | None = None) -> None:
         self.policy = policy if policy is not None else Policy.workspace_write()
         self._temp: tuple[Place, int] | None = None
+        self._lock = allocate_lock()
         self._closed = True
         self._enclosure = Enclosure(os.fspath(root), self.policy)
         self._closed = False
@@ -202,9 +204,10 @@ class LocalEnvironment:
             raise PolicyError("this environment is closed")
 
     def _prepare_temp(self) -> None:
-        if self._temp is None and self.posture.active:
-            self._temp = make_temp()
-            self._enclosure.use_temp(self._temp[0])
+        with self._lock:
+            if self._temp is None and self.posture.active:
+                self._temp = make_temp()
+                self._enclosure.use_temp(self._temp[0])
 
     def _deadline(self, timeout: float | None) -> float | None:
         wall = self.policy.limits.wall

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import stat
+from _thread import allocate_lock
 
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail import fence, landlock, namespaces
@@ -65,6 +66,7 @@ class Enclosure:
         self._pinned: list[Place] = []
         self._temp: Place | None = None
         self._compiled: dict[tuple[str, bool, Ground | None], Compiled] = {}
+        self._lock = allocate_lock()  # one environment serves many threads
         self._grounds: list[Ground] = []
         self._had_ground = False
         self._masks: Masks | None = None
@@ -262,12 +264,12 @@ class Enclosure:
         open: a new user namespace costs no more than an old one."""
         if self.choice.backend != "namespaces" or self.policy.network == "open":
             return None
-        try:
-            return self._grounds.pop()
-        except IndexError:
+        with self._lock:
+            if self._grounds:
+                return self._grounds.pop()
             if self._had_ground:
                 return None  # another run has it; this one makes its own
-        self._had_ground = True
+            self._had_ground = True
         return make_ground(self.host, ["user", "net"])
 
     def give_back(self, ground: Ground | None) -> None:
@@ -277,12 +279,13 @@ class Enclosure:
     def _steps(self, cwd: str | None, inline: bool, ground: Ground | None) -> Compiled:
         where = os.path.join(self.root.path, cwd) if cwd else self.root.path
         key = (where, inline, ground)
-        if not self._is_current():
-            self._forget()
-        found = self._compiled.get(key)
-        if found is None:
-            found = self._compiled[key] = self._compile(where, inline, ground)
-        return found
+        with self._lock:
+            if not self._is_current():
+                self._forget()
+            found = self._compiled.get(key)
+            if found is None:
+                found = self._compiled[key] = self._compile(where, inline, ground)
+            return found
 
     def _compile(self, where: str, inline: bool, ground: Ground | None) -> Compiled:
         held = len(self._pinned)

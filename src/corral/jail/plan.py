@@ -124,6 +124,7 @@ def exec_error(program: str, errno: int) -> CorralError:
 _EXPLAINED: dict[tuple[str, int], str] = {
     ("open", 2): "{path} is gone, or hidden inside the jail",
     ("open", 20): "{path} was replaced by something else",
+    ("open", 24): "too many open files; raise the limit (ulimit -n) to 1024",
     ("open", 40): "{path} was replaced by a symbolic link",
     ("open", 116): "{path} was replaced since it was checked; open the environment anew",
     ("stdio", 2): "a file on standard input is not visible inside; use `cat FILE | corral run …`",
