@@ -1,49 +1,79 @@
 /* How a run ends: the whole tree first, then word of it. */
 #include "supervisor.h"
 
-static void kill_one(int pid)
+/* Children that were ours before we began: whoever exec'ed us had started them, and they are not part of the run. */
+enum { EARLIER = 64 };
+static int earlier[EARLIER], earlier_count, others;
+
+static void note_earlier(int pid)
 {
-    sys(NR_kill, pid, SIGKILL);
+    if (earlier_count < EARLIER)
+        earlier[earlier_count++] = pid;
 }
 
-static void kill_children(void)
+void note_earlier_children(void)
 {
-    for_each_child((int)sys(NR_getpid), kill_one);
+    for_each_child((int)sys(NR_getpid), note_earlier);
+}
+
+static int is_earlier(int pid)
+{
+    for (int i = 0; i < earlier_count; i++)
+        if (earlier[i] == pid)
+            return 1;
+    return 0;
+}
+
+static void kill_one(int pid)
+{
+    others += !is_earlier(pid);
+    if (!is_earlier(pid) && !run.may_kill_all)
+        sys(NR_kill, pid, SIGKILL);
 }
 
 void note_end(long pid, int status, const struct rusage *usage)
 {
     if (pid != run.child)
         return;
-    if (!run.has_init) /* else PID 1 has told us */
+    if (run.wait_status < 0) /* else PID 1 has told us of the command */
         run.wait_status = status;
     run.usage = *usage;
     run.child = 0;
 }
 
-/* PID 1 takes its namespace with it, and kill(-1) misses nobody: a fork under way fails with the signal that is pending
- * for it. Killing children one by one is neither, so there nobody is waited for; we look again. */
+/* kill(-1) misses nobody: a fork under way fails with the signal that is pending for it. Killing children one by one
+ * may, so we look again until there are none. */
+static void end_orphans(void)
+{
+    int status;
+    struct rusage usage;
+    struct timespec moment = {0, 500000};
+    for (;;) {
+        long pid;
+        while ((pid = sys(NR_wait4, -1, &status, WNOHANG, &usage)) > 0)
+            note_end(pid, status, &usage);
+        if (pid == -ECHILD)
+            return; /* all orphans are ours, and there are none */
+        if (run.may_kill_all)
+            sys(NR_kill, -1, SIGKILL);
+        others = 0;
+        for_each_child((int)sys(NR_getpid), kill_one);
+        if (!others)
+            return;
+        sys(NR_ppoll, 0, 0, &moment, 0, 8);
+    }
+}
+
 void end_tree(void)
 {
-    int status, sure = run.has_init || run.may_kill_all;
+    int status;
     struct rusage usage;
-    struct timespec moment = {0, 1000000};
-    if (!run.child && sys(NR_wait4, -1, &status, WNOHANG, 0) == -ECHILD)
-        return; /* all orphans are ours, and there are none */
-    for (;;) {
-        if (run.has_init && run.child)
-            sys(NR_kill, run.child, SIGKILL);
-        else if (run.may_kill_all)
-            sys(NR_kill, -1, SIGKILL);
-        else
-            kill_children();
-        long pid = sys(NR_wait4, -1, &status, sure ? 0 : WNOHANG, &usage);
-        if (pid == -ECHILD)
-            return;
-        if (pid > 0)
-            note_end(pid, status, &usage);
-        else
-            sys(NR_ppoll, 0, 0, &moment, 0, 8);
+    if (!run.has_init) {
+        end_orphans();
+    } else if (run.child) { /* PID 1 takes its namespace with it */
+        sys(NR_kill, run.child, SIGKILL);
+        if (sys(NR_wait4, run.child, &status, 0, &usage) > 0)
+            note_end(run.child, status, &usage);
     }
 }
 
@@ -86,7 +116,8 @@ static _Noreturn void die_of(int signal)
 
 _Noreturn void finish(enum cause cause)
 {
-    end_tree();
+    if (run.child || !run.leaves_rest)
+        end_tree();
     if (run.wait_status < 0)
         run.wait_status = SIGKILL; /* PID 1 went down before it could tell, and the command with it */
     if (launch.status >= 0) {

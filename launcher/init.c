@@ -36,6 +36,8 @@ static void reap(int command)
 
 void op_init(void)
 {
+    if (launch.sharing || launch.control < 0)
+        refuse(EINVAL); /* PID 1 of nothing */
     int signals = signals_descriptor(), command = (int)start_command(0);
     tell((struct report){launch.error ? FAILED : RUNNING, launch.step, launch.error});
     if (launch.error)
@@ -46,8 +48,7 @@ void op_init(void)
     sys(NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     close_all_but(launch.control, signals);
     for (;;) {
-        struct timespec tick = {0, 250000000};
-        sys(NR_ppoll, watched, 2, launch.memory ? &tick : 0, 0, 8);
+        sys(NR_ppoll, watched, 2, 0, 0, 8);
         if (watched[1].revents) {
             struct signalfd_siginfo info;
             while (sys(NR_read, signals, &info, sizeof info) > 0)
@@ -59,10 +60,6 @@ void op_init(void)
             if (sys(NR_read, launch.control, &signal, sizeof signal) != sizeof signal)
                 leave(EXIT_REFUSED); /* the supervisor is gone */
             sys(NR_kill, command, signal);
-        }
-        if (launch.memory && resident_bytes(1) > launch.memory) {
-            tell((struct report){OVER_MEMORY, 0, 0});
-            leave(0);
         }
     }
 }

@@ -12,6 +12,8 @@ void op_ruleset(void)
 void op_allow(void)
 {
     struct landlock_path_beneath rule = {number(launch.operand[1]), slot_of(0)};
+    if (rule.fd < 0)
+        return;
     must(sys(NR_landlock_add_rule, launch.ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
 }
 

@@ -29,6 +29,7 @@
     X("enter",      "sn",      op_enter)      /* SLOT KIND: join a namespace that the caller holds */         \
     X("namespaces", "n",       op_namespaces) /* CLONE_NEW… FLAGS: the child goes on, we supervise */        \
     X("supervise",  "n",       op_supervise)  /* SCOPED: the same without namespaces, as a subreaper */      \
+    X("join",       "",        op_join)       /* the same inside namespaces that were entered; they outlive us */\
     X("ids",        "nnnn",    op_ids)        /* UID-INSIDE UID GID-INSIDE GID */                            \
     X("loopback",   "",        op_loopback)   /* bring lo up */                                              \
     X("mount",      "dwwn",    op_mount)      /* SLOT TYPE OPTIONS ATTRS: a new file system, detached */     \
@@ -81,7 +82,7 @@ extern struct launch launch;
 
 /* What PID 1 tells the supervisor, in one message. */
 struct report {
-    enum { FAILED, RUNNING, STOPPED, ENDED, OVER_MEMORY } kind;
+    enum { FAILED, RUNNING, STOPPED, ENDED } kind;
     long value; /* the step that failed, or the command's wait status */
     int error;
 };

@@ -1,7 +1,7 @@
 /* Slots: the only place where paths become descriptors. */
 #include "launch.h"
 
-enum { MAX_DESCRIPTOR = 0x7fffffff };
+enum { MAX_DESCRIPTOR = 0x7fffffff, MAY_BE_MISSING = 1 << 16 };
 
 /* Opened without following any link, then compared with what the planner saw: a directory that was replaced
  * since by a symlink, another directory or a mount is refused here, whoever replaced it. */
@@ -13,13 +13,17 @@ void op_open(void)
         refuse(EINVAL); /* it would mean the working directory */
     struct open_how how = {
         .flags = O_PATH | O_CLOEXEC,
-        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | number(word[3]),
+        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (number(word[3]) & ~(u64)MAY_BE_MISSING),
     };
     long fd;
     do
         fd = sys(NR_openat2, from_root ? AT_FDCWD : slot_of(1), word[2], &how, sizeof how);
     while (fd == -EAGAIN); /* a rename elsewhere made the kernel's walk uncertain */
     struct statx st;
+    if (fd == -ENOENT && number(word[3]) & MAY_BE_MISSING) {
+        fill(0, -1); /* a rule on it is then left out, which only takes a right away */
+        return;
+    }
     must(fd);
     must(sys(NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st));
     if ((st.mode & S_IFMT) != number(word[4]))

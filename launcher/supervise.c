@@ -43,6 +43,21 @@ int signals_descriptor(void)
     return (int)must(sys(NR_signalfd4, -1, &all, sizeof all, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+static int is_readable(int fd)
+{
+    struct pollfd one = {fd, POLLIN, 0};
+    struct timespec at_once = {0, 0};
+    return fd >= 0 && sys(NR_ppoll, &one, 1, &at_once, 0, 8) > 0;
+}
+
+/* One process keeps a run: a plan that makes a second one would have two stories of how it ended. */
+void check_first_keeper(void)
+{
+    if (launch.sharing || launch.control >= 0)
+        refuse(EINVAL);
+    note_earlier_children();
+}
+
 /* Taking a mount namespace down is slow, and the last one out does it: that shall be us, once the caller knows how
  * the run ended. If it cannot be held nothing is lost but that time. */
 static void hold_mounts(int child)
@@ -57,6 +72,7 @@ static void hold_mounts(int child)
 void op_namespaces(void)
 {
     int pair[2];
+    check_first_keeper();
     must(sys(NR_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
     long child = must(sys(NR_clone, number(launch.operand[0]) | SIGCHLD, 0));
     sys(NR_close, pair[child != 0]);
@@ -66,9 +82,7 @@ void op_namespaces(void)
         supervise((int)child, 1, 0);
     }
     must(sys(NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
-    struct pollfd supervisor = {launch.control, POLLIN, 0};
-    struct timespec at_once = {0, 0};
-    if (sys(NR_ppoll, &supervisor, 1, &at_once, 0, 8) > 0)
+    if (is_readable(launch.control))
         leave(EXIT_REFUSED);
 }
 
@@ -98,10 +112,8 @@ static int enter_signal_scope(void)
     return sys(NR_kill, parent, 0) == -EPERM;
 }
 
-void op_supervise(void)
+_Noreturn void supervise_command(int may_kill_all)
 {
-    must(sys(NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
-    int may_kill_all = number(launch.operand[0]) ? enter_signal_scope() : 0;
     long child = start_command((int)sys(NR_getpid));
     if (launch.error) {
         sys(NR_wait4, child, 0, 0, 0);
@@ -109,6 +121,13 @@ void op_supervise(void)
     }
     say_running();
     supervise((int)child, 0, may_kill_all);
+}
+
+void op_supervise(void)
+{
+    check_first_keeper();
+    must(sys(NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+    supervise_command(number(launch.operand[0]) ? enter_signal_scope() : 0);
 }
 
 /* ---- watching ---- */
@@ -121,19 +140,42 @@ static void pass_on(int signal)
         sys(NR_kill, run.child, signal);
 }
 
-/* The command stopped. A caller that reads status lines is told; otherwise we stop as it did, and the shell that
- * started us notices. SIGCONT reaches us first and is passed on. */
+static int is_time_up(void)
+{
+    return launch.deadline && now_ms() >= launch.deadline;
+}
+
+/* While we are stopped nobody watches the clock or the caller; the kernel wakes us for either. */
+static void set_alarms(int on)
+{
+    static int timer = -1;
+    sys(NR_prctl, PR_SET_PDEATHSIG, on && launch.life >= 0 ? SIGCONT : 0, 0, 0, 0);
+    if (!launch.deadline)
+        return;
+    struct sigevent wake = {.signal = SIGCONT};
+    if (timer < 0 && sys(NR_timer_create, CLOCK_MONOTONIC, &wake, &timer) < 0)
+        return;
+    u64 at = on ? launch.deadline : 0;
+    struct itimerspec when = {{0, 0}, {(s64)(at / 1000), (s64)(at % 1000 * 1000000)}};
+    sys(NR_timer_settime, timer, TIMER_ABSTIME, &when, 0);
+}
+
+/* The command stopped. A caller that reads status lines is told, if it has room for it; otherwise we stop as it did, and
+ * the shell that started us notices. SIGCONT reaches us first and is passed on. */
 static void mirror_stop(int status)
 {
     if (launch.status >= 0) {
         char line[32];
         put(put_number(put(line, "stop "), (u64)(status >> 8 & 0xff)), "\n");
-        say(launch.status, line);
-    } else {
-        long self = sys(NR_getpid);
-        sys(NR_kill, self, SIGSTOP);
-        pass_on(SIGCONT);
+        sys(NR_sendto, launch.status, line, length(line), MSG_DONTWAIT, 0, 0);
+        return;
     }
+    long self = sys(NR_getpid);
+    set_alarms(1);
+    sys(NR_kill, self, SIGSTOP);
+    set_alarms(0);
+    if (!is_time_up() && !is_readable(launch.life))
+        pass_on(SIGCONT);
 }
 
 static void reap_children(void)
@@ -167,7 +209,10 @@ static void read_signals(int signals)
 static void read_report(void)
 {
     struct report report;
-    if (sys(NR_read, launch.control, &report, sizeof report) != sizeof report) {
+    long got = sys(NR_read, launch.control, &report, sizeof report);
+    if (got == -ECONNRESET)
+        return; /* PID 1 left with a signal of ours unread; what it told comes next */
+    if (got != sizeof report) {
         sys(NR_close, launch.control);
         launch.control = -1;
         return;
@@ -185,24 +230,20 @@ static void read_report(void)
     case ENDED:
         run.wait_status = (int)report.value;
         return;
-    case OVER_MEMORY:
-        finish(MEMORY_PASSED);
     }
 }
 
 /* PID 1 may have told how it went just before it left. */
 static _Noreturn void finish_by_itself(void)
 {
-    struct pollfd told = {launch.control, POLLIN, 0};
-    struct timespec at_once = {0, 0};
-    while (launch.control >= 0 && sys(NR_ppoll, &told, 1, &at_once, 0, 8) > 0)
-        read_report(), told.fd = launch.control;
+    while (is_readable(launch.control))
+        read_report();
     finish(BY_ITSELF);
 }
 
 static int milliseconds_to_wait(void)
 {
-    u64 wait = launch.memory && !run.has_init ? 250 : ~0ull, now = now_ms();
+    u64 wait = launch.memory ? 250 : ~0ull, now = now_ms();
     if (launch.deadline) {
         u64 left = launch.deadline > now ? launch.deadline - now : 0;
         wait = left < wait ? left : wait;
@@ -243,9 +284,9 @@ static _Noreturn void supervise(int child, int has_init, int may_kill_all)
             finish_by_itself();
         if (watched[2].revents || watched[3].revents)
             finish(BY_ITSELF);
-        if (launch.deadline && now_ms() >= launch.deadline)
+        if (is_time_up())
             finish(OVER_DEADLINE);
-        if (launch.memory && !has_init && resident_bytes((int)sys(NR_getpid)) > launch.memory)
+        if (launch.memory && resident_bytes(has_init ? run.child : (int)sys(NR_getpid)) > launch.memory)
             finish(MEMORY_PASSED);
     }
 }

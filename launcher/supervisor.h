@@ -10,11 +10,15 @@ struct run {
     int child;        /* PID 1 of the jail, or the command; 0 once it is gone */
     int has_init;     /* it is PID 1 */
     int may_kill_all; /* kill(-1) reaches what is ours and nothing else */
+    int leaves_rest;  /* what the command leaves running when it ends by itself is not ours to end */
     int wait_status;  /* of the command; -1: not known */
     struct rusage usage;
 };
 extern struct run run;
 
+void check_first_keeper(void);
+void note_earlier_children(void);
+_Noreturn void supervise_command(int may_kill_all);
 void note_end(long pid, int status, const struct rusage *usage);
 void end_tree(void);
 _Noreturn void finish(enum cause cause);

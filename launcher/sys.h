@@ -63,6 +63,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define NR_ioctl SYS(16, 29)
 #define NR_getpid SYS(39, 172)
 #define NR_socket SYS(41, 198)
+#define NR_sendto SYS(44, 206)
 #define NR_socketpair SYS(53, 199)
 #define NR_clone SYS(56, 220)
 #define NR_execve SYS(59, 221)
@@ -76,6 +77,8 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define NR_capset SYS(126, 91)
 #define NR_prctl SYS(157, 167)
 #define NR_getdents64 SYS(217, 61)
+#define NR_timer_create SYS(222, 107)
+#define NR_timer_settime SYS(223, 110)
 #define NR_clock_gettime SYS(228, 113)
 #define NR_exit_group SYS(231, 94)
 #define NR_openat SYS(257, 56)
@@ -122,6 +125,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define EINVAL 22
 #define EFBIG 27
 #define ENAMETOOLONG 36
+#define ECONNRESET 104
 #define ESTALE 116
 
 /* open, stat */
@@ -236,6 +240,8 @@ struct mount_attr {
 #define SOCK_SEQPACKET 5
 #define SOCK_CLOEXEC O_CLOEXEC
 #define CLOCK_MONOTONIC 1
+#define TIMER_ABSTIME 1
+#define MSG_DONTWAIT 0x40
 
 #define PR_SET_PDEATHSIG 1
 #define PR_SET_DUMPABLE 4
@@ -248,6 +254,17 @@ struct mount_attr {
 
 struct timespec {
     s64 sec, nsec;
+};
+
+struct itimerspec {
+    struct timespec interval, value;
+};
+
+/* SIGEV_SIGNAL is 0 */
+struct sigevent {
+    u64 value;
+    int signal, notify;
+    char rest[48];
 };
 
 struct pollfd {

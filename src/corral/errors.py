@@ -71,3 +71,15 @@ class CommandFailed(CorralError, RuntimeError):
 
 class CommandTimeout(CommandFailed, TimeoutError):
     """``check=True`` and the time was up."""
+
+
+class InputClosed(CorralError, BrokenPipeError):
+    """The command does not read its input any more, or it was closed."""
+
+
+class StillRunning(CorralError, TimeoutError):
+    """The time to wait for a command was up. It runs on."""
+
+
+class JobExists(PolicyError):
+    """A background job of that name is running."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corral import claims
+from corral.approval import Approval
 from corral.errors import PolicyError
 from corral.record import Record
 from corral.variables import EnvRule, Scrubber, default_rules
@@ -134,7 +135,9 @@ class Policy(Record):
     demands: tuple[str, ...] = ()
     unix_sockets: bool = False
     shared_memory: bool = False
+    trust_prefix: bool = False
     output_limit: int = OUTPUT_LIMIT
+    approval: Approval = Approval()
 
     def __post_init__(self) -> None:
         _known("mode", self.mode, MODES)
@@ -223,7 +226,9 @@ class Policy(Record):
             demands=tuple(dict.fromkeys((*self.demands, *other.demands))),
             unix_sockets=self.unix_sockets and other.unix_sockets,
             shared_memory=self.shared_memory and other.shared_memory,
+            trust_prefix=self.trust_prefix and other.trust_prefix,
             output_limit=min(self.output_limit, other.output_limit),
+            approval=self.approval & other.approval,
         )
 
     # ---- as data ----
@@ -247,6 +252,8 @@ class Policy(Record):
                 given[name] = tuple(_part(part, item) for item in given[name])
         if "limits" in given:
             given["limits"] = _part(Limits, given["limits"])
+        if "approval" in given:
+            given["approval"] = Approval.from_dict(given["approval"])
         for name in ("roots", "writable", "unhide", "demands"):
             if given.get(name) is not None:
                 given[name] = tuple(given[name])

@@ -166,7 +166,7 @@ class Sandbox:
         if asked.choice.backend == "landlock" and self._temp is None:
             from corral.environment.temp import make_temp
 
-            self._temp = make_temp()
+            self._temp = make_temp(asked.writable)
             asked.use_temp(self._temp[0])
         return [launcher_path(), *asked.plan(argv, cwd, wrapped=True).inline()]
 

@@ -38,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"corral {__version__}")
         return 0
+    if words[0] == "__jail-exec":
+        from corral.cli.jail_exec import main as jail_exec
+
+        return jail_exec(words[0], words[1:])
     if words[0] not in COMMANDS:
         from corral.policy import nearest
 

@@ -22,6 +22,7 @@ USAGE = {
     "run": "usage: corral run [OPTION …] [CMD ARGS …]     no CMD: your shell",
     "sh": "usage: corral sh [OPTION …] 'LINE'             one shell line, in a single argument",
 }
+STATUS_SLOT = 1022
 TEMP_VARIABLES = ("TMPDIR", "TMP", "TEMP")
 
 
@@ -38,6 +39,8 @@ def main(subcommand: str, words: list[str]) -> int:
         scrubbed = scrub(enclosure.policy.environment, os.environ)
     if sys.stderr.isatty() and not parsed.has("--quiet"):
         print(first_line(ready, scrubbed), file=sys.stderr)
+        for notice in enclosure.notices:
+            print(f"corral: {notice}", file=sys.stderr)
     elif enclosure.choice.backend == "none" and enclosure.policy.mode != "off":
         print(first_line(ready, scrubbed), file=sys.stderr)  # said loudly, whoever listens
     variables = dict(scrubbed.variables)
@@ -51,17 +54,21 @@ def main(subcommand: str, words: list[str]) -> int:
     return run_attached(ready, variables)
 
 
-def become_launcher(ready: Ready, variables: dict[str, str]) -> None:
+def become_launcher(ready: Ready, variables: dict[str, str], status: int | None = None) -> None:
     """No interpreter stays behind: the launcher takes this process over, and with it our caller's view of us."""
     from corral.jail.host import launcher_path
 
     enclosure = ready.enclosure
     plan, words = enclosure.launchable(ready.argv)
     reset_signals()
+    front = wall_clock(ready)
     for fd in plan.passed:
         os.set_inheritable(fd, True)
+    if status is not None:
+        os.set_inheritable(status, True)
+        front = f"fd\0{STATUS_SLOT}\0{status}\0status\0{STATUS_SLOT}\0".encode() + front
     fd = os.memfd_create("plan", 0)
-    content = memoryview(wall_clock(ready) + words)
+    content = memoryview(front + words)
     while content:
         content = content[os.write(fd, content) :]
     path = launcher_path()

@@ -26,7 +26,7 @@ def run_attached(ready: Ready, variables: dict[str, str]) -> int:
     from corral.cli.run import wall_clock
 
     enclosure = ready.enclosure
-    temp = make_temp() if enclosure.choice.backend == "landlock" else None
+    temp = make_temp(enclosure.writable) if enclosure.choice.backend == "landlock" else None
     try:
         if temp is not None:
             enclosure.use_temp(temp[0])

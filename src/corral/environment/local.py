@@ -3,66 +3,71 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from _thread import allocate_lock
 
-from corral.environment.base import CommandResult, Posture
-from corral.environment.temp import make_temp, remove_temp
-from corral.errors import CommandFailed, CommandTimeout, PolicyError
-from corral.jail.enclosure import Enclosure
-from corral.jail.spawn import Run, Streams, reap_leaving
+from corral.environment.gate import Gate, check_choice, raise_if_failed
+from corral.errors import PolicyError
+from corral.jail.spawn import Run, Streams
 from corral.policy import Policy
-from corral.variables import Scrubber
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import Literal, Self
+    from typing import Literal, Self, TypeVar
 
+    from corral.environment.base import CommandResult
+    from corral.environment.jobs import Job, Jobs
+    from corral.environment.process import Process
+    from corral.environment.streaming import Streaming
     from corral.jail.plan import Plan
-    from corral.paths.places import Place
 
-TEMP_VARIABLES = ("TMPDIR", "TMP", "TEMP")
+    S = TypeVar("S", bound=Streaming)
+
+STDERR = ("apart", "merged")
 
 
 class LocalEnvironment:
-    """A workspace on this machine. Use it with ``with``, or call :meth:`close`."""
+    """A workspace on this machine. Use it with ``with``, or call :meth:`close`.
 
-    def __init__(self, root: str | os.PathLike[str] = ".", policy: Policy | None = None) -> None:
+    ``lifetime`` "command": nothing outlives its call. "environment": all commands and jobs share one jail, and what
+    they leave running lives until :meth:`close`."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] = ".",
+        policy: Policy | None = None,
+        *,
+        lifetime: Literal["command", "environment"] = "command",
+    ) -> None:
         self.policy = policy if policy is not None else Policy.workspace_write()
-        self._temp: tuple[Place, int] | None = None
-        self._lock = allocate_lock()
+        self.lifetime = lifetime
         self._closed = True
-        self._enclosure = Enclosure(os.fspath(root), self.policy)
+        self._running: set[Streaming] = set()
+        self._jobs: Jobs | None = None
+        self._lock = allocate_lock()
+        self._gate = Gate(os.fspath(root), self.policy, lifetime)
         self._closed = False
-        self._scrub = Scrubber(self.policy.environment)
-        choice = self._enclosure.choice
-        self.posture = Posture(
-            mode=self.policy.mode,
-            mechanism=choice.backend,
-            network=str(self.policy.network),
-            required=self.policy.require,
-            demanded=self.policy.demanded,
-            covered=choice.covered,
-            not_covered=choice.not_covered,
-        )
+        self.posture = self._gate.posture
 
     @property
     def root(self) -> str:
-        return self._enclosure.root.path
+        return self._gate.enclosure.root.path
 
     def close(self) -> None:
-        """End it: the private temp directory is removed. Harmless twice."""
+        """End it: all that still runs in it ends, and the private temp directory is removed. Harmless twice."""
         if self._closed:
             return
         self._closed = True
-        reap_leaving(wait=True)
-        self._enclosure.close()
-        if self._temp is not None:
-            remove_temp(*self._temp)
-            self._temp = None
+        if self._jobs is not None:
+            self._jobs.close()
+        running = list(self._running)
+        for streaming in running:
+            streaming.ask_to_end()  # all at once, then one after the other until they are gone
+        for streaming in running:
+            streaming.close()
+        self._gate.close()
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +90,7 @@ class LocalEnvironment:
     def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""
         self._check_open()
-        return self._enclosure.plan(argv, cwd)
+        return self._gate.enclosure.plan(argv, cwd)
 
     def run(
         self,
@@ -107,41 +112,19 @@ class LocalEnvironment:
         environment without what the policy drops; given, exactly that. ``extra_env`` is added as it is.
         """
         self._check_open()
-        for name, value, known in (("keep", keep, ("tail",)), ("stderr", stderr, ("apart", "merged"))):
-            if value not in known:
-                raise PolicyError(f"{name} is {' or '.join(known)}, not {value!r}")
-        limit = self.policy.output_limit if output_limit is None else output_limit
-        if limit <= 0:
-            raise PolicyError("output_limit must be above 0; output is never kept without bound")
-        self._prepare_temp()
-        variables, removed = self._variables(env, extra_env or {})
+        check_choice("keep", keep, ("tail",))
+        check_choice("stderr", stderr, STDERR)
+        gate = self._gate
+        limit = gate.output_limit(output_limit)
         streams = Streams(stdin.encode() if isinstance(stdin, str) else stdin, stderr == "merged", limit)
-        started = time.monotonic()
-        ground = self._enclosure.take_ground()
+        entry = gate.admit(argv, cwd, env, extra_env, timeout)
         try:
-            plan, words = self._enclosure.launchable(argv, cwd, ground)
-            outcome = Run(plan, words, variables, streams, self._deadline(timeout)).finish()
+            outcome = Run(entry.plan, entry.words, entry.variables, streams, entry.deadline).finish()
         finally:
-            self._enclosure.give_back(ground)
-        signal = outcome.wait_status & 0x7F
-        result = CommandResult(
-            argv=plan.argv,
-            exit_code=128 + signal if signal else outcome.wait_status >> 8,
-            signal=signal or None,
-            timed_out=outcome.over == "deadline",
-            over=outcome.over,
-            duration=time.monotonic() - started,
-            cpu_seconds=outcome.cpu_seconds,
-            max_rss_kb=outcome.max_rss_kb,
-            stdout_bytes=outcome.stdout.content(),
-            stderr_bytes=outcome.stderr.content(),
-            stdout_bytes_dropped=outcome.stdout.dropped,
-            stderr_bytes_dropped=outcome.stderr.dropped,
-            removed=removed,
-            posture=self.posture,
-        )
+            gate.release(entry)
+        result = gate.result(entry, outcome)
         if check:
-            _raise_if_failed(result)
+            raise_if_failed(result)
         return result
 
     def shell(
@@ -197,44 +180,123 @@ class LocalEnvironment:
             check=check,
         )
 
+    # ---- commands that are talked to, or left alone ----
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        extra_env: Mapping[str, str] | None = None,
+        stdin: bytes | str | int | None = None,
+        timeout: float | None = None,
+        output_limit: int | None = None,
+        stderr: Literal["apart", "merged"] = "apart",
+        pty: bool = False,
+    ) -> Process:
+        """Start a command and talk to it. Use it with ``with``; it ends with the block, and with the environment.
+
+        ``stdin=PIPE`` keeps its input open for `write`. ``pty``: a terminal of its own, for input too.
+        """
+        from corral.environment.process import Process
+
+        return self._start(
+            Process,
+            argv,
+            cwd=cwd,
+            env=env,
+            extra_env=extra_env,
+            stdin=stdin,
+            timeout=timeout,
+            output_limit=output_limit,
+            stderr=stderr,
+            pty=pty,
+        )
+
+    def background(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        extra_env: Mapping[str, str] | None = None,
+        stdin: bytes | str | int | None = None,
+        timeout: float | None = None,
+        output_limit: int | None = None,
+        stderr: Literal["apart", "merged"] = "merged",
+        _spawn: Callable[..., int] | None = None,
+    ) -> Job:
+        """Start a command and leave it alone: its output is taken and kept, to the limit. It ends with the
+        environment. A name is free again when its job has ended."""
+        from corral.environment.jobs import Jobs
+        from corral.environment.process import Process
+
+        with self._lock:
+            if self._jobs is None:
+                self._jobs = Jobs()
+
+        def started() -> Process:
+            return self._start(
+                Process,
+                argv,
+                cwd=cwd,
+                env=env,
+                extra_env=extra_env,
+                stdin=stdin,
+                timeout=timeout,
+                output_limit=output_limit,
+                stderr=stderr,
+                spawn=_spawn,
+            )
+
+        return self._jobs.add(name, started)
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """All background jobs by name, also those that have ended."""
+        return {} if self._jobs is None else self._jobs.by_name()
+
     # ---- parts ----
 
     def _check_open(self) -> None:
         if self._closed:
             raise PolicyError("this environment is closed")
 
-    def _prepare_temp(self) -> None:
-        with self._lock:
-            if self._temp is None and self.posture.active:
-                self._temp = make_temp()
-                self._enclosure.use_temp(self._temp[0])
-
-    def _deadline(self, timeout: float | None) -> float | None:
-        wall = self.policy.limits.wall
-        if timeout is not None and timeout < 0:
-            raise PolicyError("timeout must not be negative; None means no limit")
-        return wall if timeout is None else timeout if wall is None else min(wall, timeout)
-
-    def _variables(
-        self, env: Mapping[str, str] | None, extra: Mapping[str, str]
-    ) -> tuple[dict[str, str], tuple[str, ...]]:
-        if env is not None:
-            return {**env, **extra}, ()
-        if not self.posture.active:
-            return {**os.environ, **extra}, ()
-        scrubbed = self._scrub(os.environ)
-        variables = dict(scrubbed.variables)
-        for name in TEMP_VARIABLES:
-            variables.pop(name, None)
-        if self.posture.mechanism == "landlock" and self._temp is not None:
-            variables["TMPDIR"] = self._temp[0].path
-        return {**variables, **extra}, scrubbed.removed
-
-
-def _raise_if_failed(result: CommandResult) -> None:
-    name = result.argv[0]
-    if result.timed_out:
-        raise CommandTimeout(f"{name}: command timed out after {result.duration:.3g}s", result=result)
-    if result.exit_code:
-        how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
-        raise CommandFailed(f"{name}: {how}", result=result)
+    def _start(
+        self,
+        kind: Callable[..., S],
+        argv: Sequence[str],
+        *,
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        extra_env: Mapping[str, str] | None,
+        stdin: bytes | str | int | None,
+        timeout: float | None,
+        output_limit: int | None,
+        stderr: str,
+        pty: bool = False,
+        spawn: Callable[..., int] | None = None,
+    ) -> S:
+        self._check_open()
+        check_choice("stderr", stderr, STDERR)
+        gate = self._gate
+        limit = gate.output_limit(output_limit)
+        entry = gate.admit(argv, cwd, env, extra_env, timeout, terminal=pty)
+        try:
+            started = kind(
+                gate,
+                entry,
+                stdin=stdin,
+                merged=stderr == "merged",
+                pty=pty,
+                limit=limit,
+                spawn=spawn,
+                ended=self._running.discard,
+            )
+        except BaseException:
+            gate.release(entry)
+            raise
+        self._running.add(started)
+        return started

@@ -10,18 +10,19 @@ import stat
 import tempfile
 
 from corral.errors import PolicyError
+from corral.jail.site import is_below
 from corral.paths.places import Place, pin_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 
-def make_temp() -> tuple[Place, int]:
+def make_temp(writable: Iterable[Place] = ()) -> tuple[Place, int]:
     """A new directory for the jail's /tmp, and the descriptor whose lock says that it is in use. What lies beside it,
-    in the directory made for this environment, is ours alone."""
-    parent = os.path.join(tempfile.gettempdir(), f"corral-{os.getuid()}")
+    in the directory made for this environment, is ours alone: it is never made where a command may write."""
+    parent = os.path.join(_base(tuple(place.path for place in writable)), f"corral-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         os.mkdir(parent, 0o700)
     info = os.lstat(parent)
@@ -32,6 +33,14 @@ def make_temp() -> tuple[Place, int]:
     lock = _lock(path)
     os.mkdir(os.path.join(path, "tmp"), 0o700)
     return pin_directory(os.path.join(path, "tmp")), lock
+
+
+def _base(writable: tuple[str, ...]) -> str:
+    for base in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        real = os.path.realpath(base)
+        if os.access(real, os.W_OK) and not any(is_below(real, place) for place in writable):
+            return real
+    raise PolicyError("every temp directory lies in a writable place; set TMPDIR to one that does not")
 
 
 def _lock(path: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import stat
+import sys
 from _thread import allocate_lock
 
 from corral.errors import NotEnforceable, PolicyError
@@ -18,7 +19,7 @@ from corral.jail.host import this_host
 from corral.jail.ladder import choose
 from corral.jail.layer import Layer, make_layer
 from corral.jail.plan import Draft, Plan
-from corral.jail.site import Site, find_masks, is_below, is_current
+from corral.jail.site import Site, find_masks, is_below, is_current, stamp_of
 from corral.paths.globs import bound
 from corral.paths.places import Place, pin, pin_beneath, pin_directory
 from corral.state import config_directory, made_state_directory, state_directory
@@ -63,15 +64,17 @@ class Enclosure:
         self.homes = account_homes() if homes is None else homes
         self._prove = prove
         self.bounds: dict[str, str] = {}
+        self.notices: list[str] = []
         self._pinned: list[Place] = []
         self._temp: Place | None = None
-        self._compiled: dict[tuple[str, bool, Ground | None], Compiled] = {}
+        self._compiled: dict[tuple[str, bool, Ground | None, bool], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
         self._grounds: list[Ground] = []
         self._had_ground = False
         self._masks: Masks | None = None
         self._layers: dict[str, Layer] = {}
         self._mounts = -1
+        self._listed: tuple[tuple[str, int, int], ...] = ()
         try:
             self._survey(root)
         except BaseException:
@@ -113,6 +116,8 @@ class Enclosure:
                 demanded = (*demanded, "read-only-inside")
         prover = self._prover(state) if self._prove and policy.mode != "off" else None
         self.choice = choose(policy, self.host, ("writes",) if self.degraded else demanded, prover)
+        if policy.mode != "off" and not policy.trust_prefix:
+            self._protect_prefix()
         if self.choice.backend != "landlock":
             self._protect_project_config()
         if policy.mode != "off":
@@ -156,15 +161,39 @@ class Enclosure:
             *(place for access, place in granted.values() if access == "ro" and place),
         )
         for place in (*self.writable, *self.read_only):
-            self._refuse_trust_anchors(place)
+            self._refuse_trust_anchors(place, is_writable=place in self.writable)
 
-    def _refuse_trust_anchors(self, place: Place) -> None:
-        """A jail that may write its own policy, or all there is, is none."""
+    def _refuse_trust_anchors(self, place: Place, *, is_writable: bool) -> None:
+        """A jail that may write its own policy, or all there is, is none. Covering config and state is not enough:
+        who may move their parents away may put others in their place."""
         if place.path == "/":
             raise PolicyError("the whole file system cannot be granted; name a directory", path="/")
-        for own in (config_directory(), state_directory()):
-            if is_below(place.path, os.path.realpath(own)):
+        for own in (os.path.realpath(config_directory()), os.path.realpath(state_directory())):
+            if is_below(place.path, own):
                 raise PolicyError(f"{place.path} is Corral's own and cannot be granted", path=place.path)
+            if is_writable and is_below(own, place.path):
+                raise PolicyError(
+                    f"{place.path} cannot be writable: Corral's own {own} lies in it; work in a directory below it, "
+                    "or set CORRAL_CONFIG_DIR and CORRAL_STATE_DIR to places outside it",
+                    path=place.path,
+                )
+
+    def _protect_prefix(self) -> None:
+        """The interpreter and this package run outside the jail next time; a jail that can write them is no jail."""
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        for path in dict.fromkeys(map(os.path.realpath, (sys.prefix, package))):
+            if not any(is_below(path, place.path) for place in self.writable):
+                continue
+            if any(is_below(path, place.path) for place in self.read_only):
+                continue
+            if self.choice.backend != "namespaces":
+                raise NotEnforceable(
+                    f"{path} runs Corral itself and lies in a writable place, which Landlock cannot narrow. Install "
+                    "Corral elsewhere (uv tool install, pipx), or set trust-prefix = true in your own config",
+                    path=path,
+                )
+            self.read_only = (*self.read_only, self._hold(pin(path)))
+            self.notices.append(f"{path} runs Corral itself and is read-only inside")
 
     def _writable_in_roots(self) -> list[Place]:
         if self.policy.writable is None:
@@ -235,10 +264,16 @@ class Enclosure:
         return plan.replace(steps=(*front, *scrubbing, *plan.steps))
 
     def launchable(
-        self, argv: Sequence[str], cwd: str | None = None, ground: Ground | None = None
+        self,
+        argv: Sequence[str],
+        cwd: str | None = None,
+        ground: Ground | None = None,
+        *,
+        terminal: bool = False,
     ) -> tuple[Plan, bytes]:
-        """The plan, and its words as the launcher reads them; those of the steps are kept from run to run."""
-        compiled = self._steps(cwd, False, ground)
+        """The plan, and its words as the launcher reads them; those of the steps are kept from run to run.
+        ``terminal``: the command gets one of its own on 0-2."""
+        compiled = self._steps(cwd, False, ground, terminal=terminal)
         plan = self._planned(argv, compiled)
         return plan, compiled[2] + os.fsencode("\0".join(("--", *plan.argv)) + "\0")
 
@@ -276,18 +311,20 @@ class Enclosure:
         if ground is not None:
             self._grounds.append(ground)
 
-    def _steps(self, cwd: str | None, inline: bool, ground: Ground | None) -> Compiled:
+    def _steps(
+        self, cwd: str | None, inline: bool, ground: Ground | None, *, terminal: bool = False
+    ) -> Compiled:
         where = os.path.join(self.root.path, cwd) if cwd else self.root.path
-        key = (where, inline, ground)
+        key = (where, inline, ground, terminal)
         with self._lock:
             if not self._is_current():
                 self._forget()
             found = self._compiled.get(key)
             if found is None:
-                found = self._compiled[key] = self._compile(where, inline, ground)
+                found = self._compiled[key] = self._compile(where, inline, ground, terminal)
             return found
 
-    def _compile(self, where: str, inline: bool, ground: Ground | None) -> Compiled:
+    def _compile(self, where: str, inline: bool, ground: Ground | None, terminal: bool) -> Compiled:
         held = len(self._pinned)
         cwd = self.root if where == self.root.path else self._hold(pin_directory(where, "working directory"))
         draft = Draft()
@@ -295,9 +332,13 @@ class Enclosure:
         if backend == "none":
             _compile_unjailed(draft, cwd, inline=inline)
         else:
-            site = self._site(cwd, ground)
+            site = self._site(cwd, ground, terminal)
             if backend == "landlock":
                 landlock.compile_plan(draft, self.policy, site, self.host, inline=inline)
+            elif ground is not None and ground.is_jail:
+                from corral.jail import joining
+
+                joining.compile_plan(draft, self.policy, site, self.host)
             else:
                 namespaces.compile_plan(
                     draft, self.policy, site, self.host, self._current_masks(), inline=inline
@@ -309,7 +350,7 @@ class Enclosure:
         words = "\0".join(word for step, _ in steps for word in step)
         return steps, tuple(draft.passed), os.fsencode(words + "\0")
 
-    def _site(self, cwd: Place, ground: Ground | None) -> Site:
+    def _site(self, cwd: Place, ground: Ground | None, terminal: bool) -> Site:
         if self._temp is not None and self.choice.backend == "namespaces":
             self._make_mount_points(self._temp)
         return Site(
@@ -323,6 +364,7 @@ class Enclosure:
             temp=self._temp,
             resolver=self.resolver,
             inherits_streams=self.inherits_streams,
+            terminal=terminal,
             kept=self.kept,
             ground=ground,
             layers={home: layer.place for home, layer in self._current_layers().items()},
@@ -375,20 +417,29 @@ class Enclosure:
         if not self._layers and self._temp is not None and self.choice.backend == "namespaces":
             beside = os.path.dirname(self._temp.path)
             for home, names in self._current_masks().below_home.items():
+                if self._is_exposed(beside, home):
+                    continue  # made inside each run instead
                 layer = make_layer(beside, home, names)
                 if layer is not None:
                     self._layers[home] = layer
         return self._layers
+
+    def _is_exposed(self, beside: str, home: str) -> bool:
+        """A layer may not lie in what it covers (the kernel refuses), nor where a command can take names out of it."""
+        places = (home, *(place.path for place in self.writable))
+        return any(is_below(beside, place) or is_below(place, beside) for place in places)
 
     def _drop_layers(self) -> None:
         while self._layers:
             self._layers.popitem()[1].place.close()
 
     def _is_current(self) -> bool:
-        if self.choice.backend != "namespaces":
-            return True
-        if self.inherits_streams:
+        if self.inherits_streams or self.choice.backend == "none":
             return True  # compiled once, run once
+        if self.choice.backend == "landlock":
+            seen = stamp_of(fence.listed_for_root()) if self.host.is_root else ()
+            was, self._listed = self._listed, seen
+            return was == seen
         if self._mounts < 0:
             self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
             self._watch = select.poll()

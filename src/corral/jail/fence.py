@@ -38,11 +38,14 @@ def add_limits(draft: Draft, policy: Policy) -> None:
         draft.add("oom", 1000, why="go first when the host runs out of memory")
 
 
-def add_rules(draft: Draft, host: Host, rules: Rules, *, tcp_closed: bool) -> None:
-    """Landlock: everything is handled, and each slot gets its rights."""
+ALL_SCOPES = kernel.SCOPE_ABSTRACT | kernel.SCOPE_SIGNAL
+
+
+def add_rules(draft: Draft, host: Host, rules: Rules, *, tcp_closed: bool, scopes: int = ALL_SCOPES) -> None:
+    """Landlock: everything is handled, and each slot gets its rights. ``scopes``: what reaches nobody outside."""
     if host.abi < 1:
         return
-    scopes = kernel.SCOPE_ABSTRACT | kernel.SCOPE_SIGNAL if host.abi >= 6 else 0
+    scopes = scopes if host.abi >= 6 else 0
     net = kernel.NET_TCP if tcp_closed and host.abi >= 4 else 0
     size = kernel.ruleset_size(host.abi)
     draft.add(
@@ -64,8 +67,8 @@ def add_readable(draft: Draft, host: Host, rules: Rules) -> None:
         rules.append((root, kernel.READ, False))
         return
     rules.append((root, ("read-dir",), False))
-    closed = {path for path in (*ROOT_KEY_MATERIAL, "/dev") if os.path.lexists(path)}
-    for directory in sorted({parent for path in closed for parent in _parents(path)}):
+    closed = _closed_to_root()
+    for directory in listed_for_root():
         for entry in os.scandir(directory):
             if (
                 entry.path in closed
@@ -74,8 +77,17 @@ def add_readable(draft: Draft, host: Host, rules: Rules) -> None:
             ):
                 continue
             kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
-            slot = draft.open_path(entry.path, kind, f"{entry.path} is readable")
+            slot = draft.open_path(entry.path, kind, f"{entry.path} is readable", flags=kernel.MAY_BE_MISSING)
             rules.append((slot, kernel.READ, kind != stat.S_IFDIR))
+
+
+def _closed_to_root() -> set[str]:
+    return {path for path in (*ROOT_KEY_MATERIAL, "/dev") if os.path.lexists(path)}
+
+
+def listed_for_root() -> list[str]:
+    """Directories that are granted entry by entry; what they hold decides the plan."""
+    return sorted({parent for path in _closed_to_root() for parent in _parents(path)})
 
 
 def _parents(path: str) -> list[str]:
@@ -93,6 +105,9 @@ def add_devices(draft: Draft, rules: Rules, devices: tuple[Place, ...], *, inlin
 def add_streams(draft: Draft, site: Site, rules: Rules) -> list[str]:
     """A terminal or file that the caller put on 0-2 may be opened again as /dev/stderr and the like. Returns the
     slots of further descriptors that the command keeps."""
+    if site.terminal:
+        slot = draft.fill("fd", 0, why="its terminal may be opened again by name")
+        rules.append((slot, kernel.DEVICE, True))
     seen: set[tuple[int, int]] = set()
     for fd in (0, 1, 2) if site.inherits_streams else ():
         try:

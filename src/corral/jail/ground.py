@@ -25,6 +25,11 @@ class Ground(Record):
 
     held: tuple[tuple[str, int], ...]
 
+    @property
+    def is_jail(self) -> bool:
+        """Whether all of a jail stands there already, mounts and processes too: others may join it at any time."""
+        return any(kind == "pid" for kind, _ in self.held)
+
     def close(self) -> None:
         for _, fd in self.held:
             os.close(fd)

@@ -105,6 +105,7 @@ class Launch:
         self.plan = plan
         self.status = -1
         self.over = ""
+        self.running = False  # the command has been exec'ed
         self.ended: list[bytes] | None = None  # the words of its last line; none: it went without one
         self._pid = 0
         self._exit = 0
@@ -152,6 +153,11 @@ class Launch:
             setsid=stdio.is_terminal,
         )
 
+    @property
+    def pid(self) -> int:
+        """Of the supervisor; 0 once it was let go."""
+        return self._pid
+
     # ---- while it runs ----
 
     def read_status(self) -> bool:
@@ -165,7 +171,9 @@ class Launch:
         while b"\n" in self._lines:
             line, self._lines = self._lines.split(b"\n", 1)
             word, *rest = line.split()
-            if word == b"fail":
+            if word == b"run":
+                self.running = True
+            elif word == b"fail":
                 self._failed = (int(rest[0]), int(rest[1]))
                 self.ended = []
             elif word == b"over":

@@ -46,8 +46,10 @@ class Draft:
         self.passed.append(fd)
         return self.fill("fd", fd, why=why)
 
-    def open_path(self, path: str, kind: int, why: str, device: object = "-", inode: object = "-") -> str:
-        return self.fill("open", "/", path, 0, kind, device, inode, why=why)
+    def open_path(
+        self, path: str, kind: int, why: str, device: object = "-", inode: object = "-", flags: int = 0
+    ) -> str:
+        return self.fill("open", "/", path, flags, kind, device, inode, why=why)
 
     def open_place(self, place: Place, why: str) -> str:
         """By path, and refused unless it is still the file or directory that was pinned."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class Site(Record):
     """``temp`` None: a fresh one for each run. ``resolver``: what /etc/resolv.conf means, if it lies in /run.
     ``inherits_streams``: the command gets our own standard streams, not pipes; ``kept``: and these descriptors.
+    ``terminal``: it gets one of its own.
     ``ground``: namespaces that stand ready; ``layers``: mask layers that do, by home."""
 
     roots: tuple[Place, ...]
@@ -32,6 +33,7 @@ class Site(Record):
     temp: Place | None = None
     resolver: Place | None = None
     inherits_streams: bool = False
+    terminal: bool = False
     kept: tuple[int, ...] = ()
     ground: Ground | None = None
     layers: dict[str, Place] = {}  # noqa: RUF012 - a frozen record; nobody writes to it
@@ -94,13 +96,19 @@ def find_masks(
                 tops, key=len, default=None
             )  # a home may lie in another one, or in a place that is taken
             if home in below and home not in taken:
-                # Without its parent there is nothing to hide, and a layer would show a directory that is not there.
-                if os.path.isdir(os.path.dirname(target)):
-                    below[home].append(target[len(home) + 1 :])
+                below[home].append(_first_missing(target, home)[len(home) + 1 :])
             elif os.path.lexists(target):
                 covered.append(target)
     names = {home: _outermost(found) for home, found in below.items()}
     return Masks(names, _outermost(covered), stamp_of(sorted({_existing(parent) for parent in parents})))
+
+
+def _first_missing(target: str, home: str) -> str:
+    """The name to hide: where a directory on the way to it is not there, that one. Nothing is lost by it, no layer
+    shows a directory that does not exist, and what appears there during a run is hidden."""
+    while os.path.dirname(target) != home and not os.path.isdir(os.path.dirname(target)):
+        target = os.path.dirname(target)
+    return target
 
 
 def _refuse_grants_inside(target: str, taken: tuple[str, ...]) -> None:

@@ -1,0 +1,192 @@
+"""Gate: what every command of an environment passes on its way in, and what is given back when it is gone."""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import allocate_lock
+
+from corral.environment.base import CommandResult, Posture
+from corral.environment.temp import make_temp, remove_temp
+from corral.errors import CommandFailed, CommandTimeout, PolicyError
+from corral.jail.enclosure import Enclosure
+from corral.jail.launch import reap_leaving
+from corral.variables import Scrubber
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from corral.jail.ground import Ground
+    from corral.jail.joining import SharedJail
+    from corral.jail.plan import Plan
+    from corral.jail.spawn import Outcome
+    from corral.paths.places import Place
+    from corral.policy import Policy
+
+TEMP_VARIABLES = ("TMPDIR", "TMP", "TEMP")
+LIFETIMES = ("command", "environment")
+
+
+class Entry:
+    """One command, ready to be launched."""
+
+    __slots__ = ("deadline", "ground", "plan", "removed", "started", "variables", "words")
+
+    def __init__(
+        self,
+        plan: Plan,
+        words: bytes,
+        variables: dict[str, str],
+        removed: tuple[str, ...],
+        deadline: float | None,
+        ground: Ground | None,
+        started: float,
+    ) -> None:
+        self.plan = plan
+        self.words = words
+        self.variables = variables
+        self.removed = removed
+        self.deadline = deadline
+        self.ground = ground
+        self.started = started
+
+
+class Gate:
+    """``lifetime`` "environment": all commands go into one jail, which lives until `close`."""
+
+    def __init__(self, root: str, policy: Policy, lifetime: str) -> None:
+        check_choice("lifetime", lifetime, LIFETIMES)
+        self.policy = policy
+        self._temp: tuple[Place, int] | None = None
+        self._lock = allocate_lock()
+        self._shared: SharedJail | None = None
+        self.enclosure = Enclosure(root, policy)
+        try:
+            if lifetime == "environment":
+                from corral.jail.joining import SharedJail
+
+                self._shared = SharedJail(self.enclosure)
+        except BaseException:
+            self.enclosure.close()
+            raise
+        self._scrub = Scrubber(policy.environment)
+        choice = self.enclosure.choice
+        self.posture = Posture(
+            mode=policy.mode,
+            mechanism=choice.backend,
+            network=str(policy.network),
+            required=policy.require,
+            demanded=policy.demanded,
+            covered=choice.covered,
+            not_covered=choice.not_covered,
+        )
+
+    def close(self) -> None:
+        if self._shared is not None:
+            self._shared.close()
+        reap_leaving(wait=True)
+        self.enclosure.close()
+        if self._temp is not None:
+            remove_temp(*self._temp)
+            self._temp = None
+
+    def admit(
+        self,
+        argv: Sequence[str],
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        extra_env: Mapping[str, str] | None,
+        timeout: float | None,
+        *,
+        terminal: bool = False,
+    ) -> Entry:
+        """Whoever gets an entry must `release` it."""
+        deadline = self._deadline(timeout)
+        self._prepare_temp()
+        variables, removed = self._variables(env, extra_env or {})
+        started = time.monotonic()
+        enclosure = self.enclosure
+        ground = enclosure.take_ground() if self._shared is None else self._shared.ground()
+        try:
+            plan, words = enclosure.launchable(argv, cwd, ground, terminal=terminal)
+        except BaseException:
+            self._give_back(ground)
+            raise
+        return Entry(plan, words, variables, removed, deadline, ground, started)
+
+    def release(self, entry: Entry) -> None:
+        self._give_back(entry.ground)
+        entry.ground = None
+
+    def _give_back(self, ground: Ground | None) -> None:
+        if self._shared is None:
+            self.enclosure.give_back(ground)
+
+    def result(self, entry: Entry, outcome: Outcome) -> CommandResult:
+        signal = outcome.wait_status & 0x7F
+        return CommandResult(
+            argv=entry.plan.argv,
+            exit_code=128 + signal if signal else outcome.wait_status >> 8,
+            signal=signal or None,
+            timed_out=outcome.over == "deadline",
+            over=outcome.over,
+            duration=time.monotonic() - entry.started,
+            cpu_seconds=outcome.cpu_seconds,
+            max_rss_kb=outcome.max_rss_kb,
+            stdout_bytes=outcome.stdout.content(),
+            stderr_bytes=outcome.stderr.content(),
+            stdout_bytes_dropped=outcome.stdout.dropped,
+            stderr_bytes_dropped=outcome.stderr.dropped,
+            removed=entry.removed,
+            posture=self.posture,
+        )
+
+    def output_limit(self, asked: int | None) -> int:
+        limit = self.policy.output_limit if asked is None else asked
+        if limit <= 0:
+            raise PolicyError("output_limit must be above 0; output is never kept without bound")
+        return limit
+
+    # ---- parts ----
+
+    def _prepare_temp(self) -> None:
+        with self._lock:
+            if self._temp is None and self.posture.active:
+                self._temp = make_temp()
+                self.enclosure.use_temp(self._temp[0])
+
+    def _deadline(self, timeout: float | None) -> float | None:
+        wall = self.policy.limits.wall
+        if timeout is not None and timeout < 0:
+            raise PolicyError("timeout must not be negative; None means no limit")
+        return wall if timeout is None else timeout if wall is None else min(wall, timeout)
+
+    def _variables(
+        self, env: Mapping[str, str] | None, extra: Mapping[str, str]
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
+        if env is not None:
+            return {**env, **extra}, ()
+        if not self.posture.active:
+            return {**os.environ, **extra}, ()
+        scrubbed = self._scrub(os.environ)
+        variables = dict(scrubbed.variables)
+        for name in TEMP_VARIABLES:
+            variables.pop(name, None)
+        if self.posture.mechanism == "landlock" and self._temp is not None:
+            variables["TMPDIR"] = self._temp[0].path
+        return {**variables, **extra}, scrubbed.removed
+
+
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise PolicyError(f"{name} is {' or '.join(known)}, not {value!r}")
+
+
+def raise_if_failed(result: CommandResult) -> None:
+    name = result.argv[0]
+    if result.timed_out:
+        raise CommandTimeout(f"{name}: command timed out after {result.duration:.3g}s", result=result)
+    if result.exit_code:
+        how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
+        raise CommandFailed(f"{name}: {how}", result=result)
