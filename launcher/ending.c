@@ -35,7 +35,7 @@ void note_end(long pid, int status, const struct rusage *usage)
 {
     if (pid != run.child)
         return;
-    if (run.wait_status < 0) /* else PID 1 has told us of the command */
+    if (!run.is_told)
         run.wait_status = status;
     run.usage = *usage;
     run.child = 0;

@@ -135,7 +135,7 @@ void op_supervise(void)
 static void pass_on(int signal)
 {
     if (run.has_init)
-        sys(NR_write, launch.control, &signal, sizeof signal);
+        sys(NR_sendto, launch.control, &signal, sizeof signal, MSG_NOSIGNAL, 0, 0);
     else if (run.child)
         sys(NR_kill, run.child, signal);
 }
@@ -172,7 +172,8 @@ static void mirror_stop(int status)
     }
     long self = sys(NR_getpid);
     set_alarms(1);
-    sys(NR_kill, self, SIGSTOP);
+    if (!is_readable(launch.life)) /* it may have ended before we could be woken for it */
+        sys(NR_kill, self, SIGSTOP);
     set_alarms(0);
     if (!is_time_up() && !is_readable(launch.life))
         pass_on(SIGCONT);
@@ -222,6 +223,7 @@ static void read_report(void)
         end_tree();
         report_failure(report.value, report.error);
     case RUNNING:
+        run.is_told = 1;
         say_running();
         return;
     case STOPPED:

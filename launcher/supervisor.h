@@ -11,6 +11,7 @@ struct run {
     int has_init;     /* it is PID 1 */
     int may_kill_all; /* kill(-1) reaches what is ours and nothing else */
     int leaves_rest;  /* what the command leaves running when it ends by itself is not ours to end */
+    int is_told;      /* PID 1 tells how the command ended; if it does not, its own end is no answer */
     int wait_status;  /* of the command; -1: not known */
     struct rusage usage;
 };

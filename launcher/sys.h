@@ -242,6 +242,7 @@ struct mount_attr {
 #define CLOCK_MONOTONIC 1
 #define TIMER_ABSTIME 1
 #define MSG_DONTWAIT 0x40
+#define MSG_NOSIGNAL 0x4000
 
 #define PR_SET_PDEATHSIG 1
 #define PR_SET_DUMPABLE 4

@@ -45,7 +45,9 @@ def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host) -> None:
     fence.add_limits(draft, policy)
     for kind, slot in held:
         draft.add("enter", slot, CLONE_NEW[kind], why=f"into the {kind} namespace of this environment")
-    draft.add("join", why="a child goes on inside; what it leaves there stays until the environment is closed")
+    draft.add(
+        "join", why="a child goes on inside; what it leaves there stays until the environment is closed"
+    )
     if policy.limits.processes is not None:
         limit = policy.limits.processes
         draft.add("rlimit", kernel.RLIMIT["processes"], limit, why=f"at most {limit} processes")

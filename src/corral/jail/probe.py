@@ -81,7 +81,7 @@ def _visible_place() -> str | None:
         os.makedirs(place, 0o700, exist_ok=True)
     except OSError:
         return None
-    return place
+    return place if os.access(place, os.W_OK) else None  # inside a jail only its temp directory is ours
 
 
 # ---- what is laid out to be taken ----
