@@ -63,6 +63,7 @@ def run_as_ordinary_user(pytest_arguments: list[str]) -> Outcome:
         suite = scratch / "suite"
         shutil.copytree(ROOT / "tests", suite / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", suite)
+        shutil.copytree(ROOT / "docs", suite / "docs")
         pytest = [
             *(str(python), "-m", "pytest", "-p", "no:cacheprovider", "-m", "jail and not soak"),
             *(f"--config-file={suite}/pyproject.toml", f"--basetemp={user.pw_dir}/pytest", f"{suite}/tests"),
