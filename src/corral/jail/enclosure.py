@@ -295,9 +295,8 @@ class Enclosure:
         )
 
     def take_ground(self) -> Ground | None:
-        """Namespaces to stand on, for one run alone; None where there are none to spare, and where the network is
-        open: a new user namespace costs no more than an old one."""
-        if self.choice.backend != "namespaces" or self.policy.network == "open":
+        """Namespaces to stand on, for one run alone; None where there are none to spare."""
+        if self.choice.backend != "namespaces":
             return None
         with self._lock:
             if self._grounds:
@@ -305,7 +304,7 @@ class Enclosure:
             if self._had_ground:
                 return None  # another run has it; this one makes its own
             self._had_ground = True
-        return make_ground(self.host, ["user", "net"])
+        return make_ground(self.host, ["user", "net"] if self.policy.network == "off" else ["user"])
 
     def give_back(self, ground: Ground | None) -> None:
         if ground is not None:
