@@ -42,8 +42,8 @@ class RiskRow(Record):
     exact: str = ""
     options: str = ""
     args: str = ""
-    level: LevelName = "dangerous"
-    reason: str = "a rule of yours"
+    level: LevelName | Literal[""] = ""
+    reason: str = ""
     refuse: bool = False
 
     def __post_init__(self) -> None:
@@ -52,14 +52,14 @@ class RiskRow(Record):
                 raise PolicyError(f"{name} must be a text", rule=name)
         if not isinstance(self.refuse, bool):
             raise PolicyError("refuse must be true or false", rule="refuse")
-        if self.level not in LEVELS:
+        if self.level and self.level not in LEVELS:
             raise PolicyError(f"{self.level!r} is no level; there is {', '.join(LEVELS)}", rule="level")
-        if not self.reason or not self.reason.isprintable() or len(self.reason) > LONGEST_REASON:
+        if not self.reason.isprintable() or len(self.reason) > LONGEST_REASON:
             raise PolicyError(
                 f"reason must be one line of at most {LONGEST_REASON} characters", rule="reason"
             )
         if bool(self.verb) == bool(self.exact):
-            raise PolicyError("needs either verb or exact", rule="exact" if self.exact else "verb")
+            raise PolicyError("needs verb or exact, and not both", rule="exact")
         if self.exact:
             self._check_exact()
         else:
@@ -70,7 +70,9 @@ class RiskRow(Record):
 
         if "/" in self.verb or plain_words(self.verb) != (self.verb,):
             raise PolicyError(f"verb is the bare name of one program, not {self.verb!r}", rule="verb")
-        if self.refuse and self.level != "dangerous":
+        if not self.reason:
+            raise PolicyError("needs a reason, for whoever is refused", rule="reason")
+        if self.refuse and self.level not in ("", "dangerous"):
             raise PolicyError("refuse is above every level; leave level out", rule="level")
         if self.level == "safe":
             raise PolicyError(
@@ -79,6 +81,7 @@ class RiskRow(Record):
         wrong = [word for word in self.options.split() if not word.startswith("-") or word.strip("-") == ""]
         if wrong:
             raise PolicyError(f"options are names like -f or --force, not {wrong[0]!r}", rule="options")
+        object.__setattr__(self, "level", self.level or "dangerous")
 
     def _check_exact(self) -> None:
         from corral.commands import plain_words
@@ -86,6 +89,8 @@ class RiskRow(Record):
         for name in ("options", "args", "refuse"):
             if getattr(self, name):
                 raise PolicyError(f"{name} goes with verb; exact is the whole command", rule=name)
+        if not self.level:
+            raise PolicyError("needs a level", rule="level")
         if plain_words(self.exact) is None:
             raise PolicyError(
                 "exact must be one plain command, without variables, patterns or redirections", rule="exact"
@@ -110,8 +115,9 @@ class Approval(Record):
     ones below it.
 
     `flag_forms` = ``ask`` also asks for the forms `corral.risk.decide` names (in-place edits where the jail is not
-    proven, inline code, sending). `allow_force`: whether a caller's ``force: true`` lifts a refusal. `allow`: beginnings
-    of commands below dangerous that run all the same. `rows`: see :class:`RiskRow`. Nothing lifts a hardline refusal.
+    proven, inline code, sending). `allow_force`: whether a caller's ``force: true`` lifts a refusal. `allow`: how
+    commands begin that run all the same, if they are not dangerous. `rows`: see :class:`RiskRow`. Nothing lifts a
+    hardline refusal.
     """
 
     safe: Answer = "allow"

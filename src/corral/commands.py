@@ -5,22 +5,20 @@ from __future__ import annotations
 from corral.errors import PolicyError
 
 # An allowed beginning with one of these programs would allow everything: their arguments are programs.
-NEVER_ALLOWED = frozenset(
-    {
-        *"sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash".split(),
-        *"python pypy ipython node nodejs perl ruby jruby php lua luajit Rscript R julia osascript".split(),
-        *"pwsh powershell cmd tclsh wish expect guile scheme racket sbcl clisp ghci runghc runhaskell".split(),
-        *"scala jshell groovy swipl bc dc awk gawk mawk nawk sed tee tar bsdtar dd source .".split(),
-        *"builtin busybox toybox bwrap catchsegv chroot chrt command coproc dbus-run-session doas env".split(),
-        *"eval exec fakechroot fakeroot firejail flock gtime gtimeout gxargs ionice linux32 linux64".split(),
-        *"ltrace nice nocorrect noglob nohup nsenter parallel perf pkexec proot rr runuser script".split(),
-        *"setarch setsid ssh stdbuf strace su sudo systemd-run taskset time timeout trap unbuffer".split(),
-        *"unshare valgrind watch xargs xvfb-run -".split(),
-    }
+_RUN_THEIR_ARGUMENTS = (
+    "sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash "
+    "python pypy ipython node nodejs perl ruby jruby php lua luajit Rscript R julia osascript "
+    "pwsh powershell cmd tclsh wish expect guile scheme racket sbcl clisp ghci runghc runhaskell "
+    "scala jshell groovy swipl bc dc awk gawk mawk nawk sed tee tar bsdtar dd source . "
+    "builtin busybox toybox bwrap catchsegv chroot chrt command coproc dbus-run-session doas env "
+    "eval exec fakechroot fakeroot firejail flock gtime gtimeout gxargs ionice linux32 linux64 "
+    "ltrace nice nocorrect noglob nohup nsenter parallel perf pkexec proot rr runuser script "
+    "setarch setsid ssh stdbuf strace su sudo systemd-run taskset time timeout trap unbuffer "
+    "unshare valgrind watch xargs xvfb-run -"
 )
-RESERVED = frozenset(
-    "if then else elif fi do done case esac while until for select function time in coproc".split()
-)
+_RESERVED = "if then else elif fi do done case esac while until for select function time in coproc"
+NEVER_ALLOWED = frozenset(_RUN_THEIR_ARGUMENTS.split())
+RESERVED = frozenset(_RESERVED.split())
 LONGEST_COMMAND = 10_000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.desk import Desk
+from corral.approval import ANSWERS, LEVELS, RiskRow
 from corral.claims import CLAIMS
 from corral.config import DEFAULT_TEXT, default_text, load_policy
 from corral.config.schema import ALIASES, KEYS
@@ -22,7 +23,10 @@ def with_settings(text: str) -> str:
 
 def with_examples(text: str) -> str:
     """And off the examples too, which are no defaults."""
-    starts = ("# writable =", "# [", "# path =", "# access =", "# missing =", "# mode =", "# limits.")
+    starts = (
+        *("# writable =", "# [", "# path =", "# access =", "# missing =", "# mode =", "# limits."),
+        *("# verb =", "# options =", "# reason =", "# refuse =", "# exact =", "# level ="),
+    )
     return "\n".join(line[2:] if line.startswith(starts) else line for line in text.splitlines())
 
 
@@ -43,6 +47,10 @@ def test_the_examples_are_valid_too(desk: Desk) -> None:
     policy = load_policy()
     assert policy.writable == ("src/**", "out/*.md")
     assert policy.grants == (Grant.rw("~/.cache/pip", "create"),)
+    assert policy.approval.rows == (
+        RiskRow(verb="terraform", options="-destroy --destroy", reason="never from here", refuse=True),
+        RiskRow(exact="rm -rf build", level="caution"),
+    )
     careful = load_policy("careful")
     assert (careful.mode, careful.limits.wall) == ("read-only", 600)
 
@@ -55,8 +63,10 @@ def test_no_key_is_left_out(key: str) -> None:
 
 
 def test_it_names_all_that_is_hidden_dropped_or_can_be_demanded() -> None:
+    words = set(default_text().replace("#", " ").replace(",", " ").replace(".", " .").split())
+    assert words >= {*CLAIMS, *MODES, *ANSWERS, *LEVELS, *RiskRow._fields}
     words = set(default_text().replace("#", " ").replace(",", " ").split())
-    assert words >= {*KEY_MATERIAL, *CLAIMS, *MODES, *(rule.name for rule in default_rules())}
+    assert words >= {*KEY_MATERIAL, *(rule.name for rule in default_rules())}
 
 
 def test_no_line_is_too_long() -> None:

@@ -17,6 +17,9 @@ def test_its_examples_load(desk: Desk) -> None:
         (desk.theirs if example.startswith("# project") else desk.user)(example)
     assert desk.load().policy.mode == "read-only"
     assert desk.load("online").policy.network == "off"
+    approval = desk.load().policy.approval
+    assert (approval.caution, approval.dangerous, approval.allow_force) == ("ask", "refuse", False)
+    assert [row.verb or row.exact for row in approval.rows] == ["terraform", "make", "rm -rf build"]
 
 
 def test_its_table_has_every_key_and_says_which_a_project_may_have() -> None:
@@ -24,6 +27,6 @@ def test_its_table_has_every_key_and_says_which_a_project_may_have() -> None:
     for key in KEYS:
         if key in ALIASES:
             continue
-        shown = f"`[[{key}]]`" if key == "grant" else f"`{key}`"
+        shown = f"`[[{key}]]`" if key in ("grant", "risk") else f"`{key}`"
         (row,) = (cells for cells in rows if shown in cells[1].split(", ") or shown in cells[1])
         assert row[-2].strip().startswith("no") == (key in NEVER_IN_PROJECTS) or key == "shared-memory"

@@ -366,13 +366,45 @@ VALUES = st.recursive(
     st.one_of(
         *(st.booleans(), st.integers(), st.floats(), st.text(max_size=6), st.just("none")),
         st.sampled_from(
-            ("rw", "hide", "none", "~/.ssh", "a/**", "drop A*", "keep A", "set A=1", "2G", "30s", "/x")
+            (
+                "rw",
+                "hide",
+                "none",
+                "~/.ssh",
+                "a/**",
+                "drop A*",
+                "keep A",
+                "set A=1",
+                "2G",
+                "30s",
+                "/x",
+                "ask",
+                "safe",
+                "caution",
+            )
         ),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.sampled_from(("path", "access", "missing", "wall", "rules", "x")), inner, max_size=3
+            st.sampled_from(
+                (
+                    "path",
+                    "access",
+                    "missing",
+                    "wall",
+                    "rules",
+                    "x",
+                    "safe",
+                    "allow",
+                    "verb",
+                    "exact",
+                    "level",
+                    "reason",
+                )
+            ),
+            inner,
+            max_size=3,
         ),
     ),
     max_leaves=6,

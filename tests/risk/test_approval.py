@@ -97,7 +97,18 @@ def test_every_level_can_be_refused_and_a_wrong_word_is_named() -> None:
     assert not review("ls", Approval(safe="refuse")).allowed
     assert not review("cp a b", Approval(caution="refuse")).allowed
     with pytest.raises(ValueError, match=r"approval\.caution is 'maybe'"):
-        Approval(caution="maybe")
+        Approval(caution="maybe")  # type: ignore[arg-type]
+
+
+def test_a_higher_level_is_at_least_as_strict_and_force_does_not_skip_a_person_below() -> None:
+    assert not review("cp a b", Approval(safe="refuse")).allowed
+    assert review("cp a b", Approval(safe="ask"), Request.allow).by == "approver"
+    asked_below = Approval(caution="ask")
+    refused = review("rm x", asked_below, Request.allow, force=True)
+    assert (refused.allowed, refused.code) == (False, "command_blocked")
+    assert "force" not in refused.suggestion
+    forms = Approval(caution="ask", flag_forms="refuse")
+    assert not review("bash -c 'cp a b'", forms, Request.allow, force=True).allowed
 
 
 def test_approvals_and_decisions_are_values() -> None:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from corral.risk import Approval, Level, Rules, classify, decide, review
+from corral.errors import PolicyError
+from corral.risk import (
+    Approval,
+    DoomLoop,
+    Level,
+    Request,
+    Reviewer,
+    RiskRow,
+    Rules,
+    classify,
+    decide,
+    review,
+)
 
 
 class Jail:
@@ -128,20 +140,39 @@ def test_the_floor_sees_through_spelling(command: str) -> None:
     assert classify(command).hardline
 
 
+ROWS = (
+    RiskRow(verb="curl", refuse=True, reason="no network here"),
+    RiskRow(exact="curl example.com", level="safe", reason="mine"),
+)
+
+
 @pytest.mark.case("rubino-31")
 def test_a_refusing_rule_of_the_user_beats_force_and_approval_and_says_so() -> None:
-    rules = Rules.from_rows(
-        [
-            {"verb": "curl", "refuse": True, "reason": "no network here"},
-            {"exact": "curl example.com", "level": "safe", "reason": "mine"},
-        ]
-    )
+    rules = Rules.from_rows(ROWS)
     denied = review("curl x", Approval(), lambda r: r.allow(), force=True, rules=rules)
-    assert (denied.allowed, denied.by, denied.code) == (False, "hardline", "command_hardline")
+    assert (denied.allowed, denied.by, denied.code) == (False, "permission_rule", "command_denied")
     assert "no network here" in denied.error
-    assert not review("curl example.com", Approval(), force=True, rules=rules).allowed
-    allowed = review("ls", Approval(), rules=rules)
-    assert (allowed.allowed, allowed.error, allowed.code) == (True, "", "")
+    opened = Approval(safe="allow", caution="allow", dangerous="allow", allow=("curl",), rows=ROWS)
+    for command in ("curl x", "curl example.com", "ls && env curl x", "bash -c 'curl x'"):
+        decision = review(command, opened, lambda r: r.allow(), force=True)
+        assert (decision.allowed, decision.by) == (False, "permission_rule")
+
+
+@pytest.mark.case("rubino-31")
+def test_the_reason_of_the_last_refusal_is_told_and_cleared_by_the_next_command_that_may_run() -> None:
+    loop = DoomLoop(limit=3)
+    session = Reviewer(Approval(dangerous="allow", rows=ROWS), lambda r: r.allow(), repeated=loop)
+
+    def call(command: str) -> str:
+        loop.note("run_shell", {"command": command})
+        session.review(command, force=True)
+        return session.last_refusal
+
+    assert call("rm -rf /") == "hardline"
+    assert call("curl x") == "permission_rule"
+    assert call("rm -rf build") == ""
+    assert [call("make") for _ in range(5)] == ["", "", "", "doom_loop", "doom_loop"]
+    assert call("ls") == ""
 
 
 @pytest.mark.case("rubino-32")
@@ -178,20 +209,69 @@ def test_where_the_notes_collide_harmless_forms_keep_the_level(command: str) -> 
     assert classify(command).level is Level.SAFE
 
 
+LISTED = Approval(
+    safe="ask", caution="ask", dangerous="ask", flag_forms="ask", allow=("git status", "npm run")
+)
+
+
 @pytest.mark.case("rubino-33")
-def test_an_allowed_command_allows_itself_and_nothing_that_begins_like_it() -> None:
-    rules = Rules.from_rows([{"exact": "git frob", "level": "safe", "reason": "mine"}])
-    assert classify("git frob", rules).level is Level.SAFE
-    assert classify("git status -s").level is Level.SAFE
-    for command in (
-        "git frobxyz",
-        "git frob; curl x",
-        "git frob > f",
-        "LD_PRELOAD=./x git frob",
+@pytest.mark.parametrize(
+    "command",
+    ["git status", "git status -s", "git 'status' -s 2>&1", "npm run build", "npm run a && git status"],
+)
+def test_what_begins_with_an_allowed_command_runs(command: str) -> None:
+    assert review(command, LISTED).by == "allowed"
+    assert not review(command, LISTED.replace(allow=())).allowed
+
+
+@pytest.mark.case("rubino-33")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls",
+        "git statusxyz",
+        "git status; curl x",
         "git -c alias.x=!id x",
+        "git -c a=b status",
         "git diff --output f",
-    ):
-        assert classify(command, rules).level is not Level.SAFE
+        "npm runx",
+        "npm",
+        "npm run a > f",
+        "npm run a &",
+        "npm run $x",
+        "npm run $(cat f)",
+        "npm run a | sh",
+        "X=1 npm run a",
+        "LD_PRELOAD=./x npm run a",
+        "./npm run a",
+        "sudo npm run a",
+        "npm run a <<E\nx\nE",
+        "npm run 'a",
+        "npm run a; rm b",
+        "npm() { rm x; }; npm run a",
+        "rm -rf /; npm run a",
+    ],
+)
+def test_what_only_looks_like_an_allowed_command_asks(command: str) -> None:
+    assert not review(command, LISTED).allowed
+
+
+@pytest.mark.case("rubino-33")
+def test_an_empty_list_allows_nothing_and_dangerous_beats_it() -> None:
+    assert not review("npm run a", Approval(caution="ask")).allowed
+    listed = Approval(caution="ask", dangerous="ask", allow=("rm", "git push", "find"))
+    for command in ("rm x", "git push --force", "find . -delete", "find . -exec rm {} +"):
+        assert not review(command, listed).allowed
+    assert review("git push", listed.replace(flag_forms="allow")).by == "headless"
+
+
+@pytest.mark.case("rubino-33")
+@pytest.mark.parametrize(
+    "entry", ["bash", "python3.11 x.py", "/usr/bin/env", "xargs", "sudo apt", "sed -n", "tar", "awk", "node"]
+)
+def test_programs_whose_argument_is_a_program_are_never_allowed_by_a_beginning(entry: str) -> None:
+    with pytest.raises(PolicyError, match="would allow everything"):
+        Approval(allow=(entry,))
 
 
 WRITES = ["sort -o f g", "sed -i s/a/b/ f", "tee f", "tree -o f", "git diff --output=f"]
@@ -232,10 +312,13 @@ def test_with_nobody_to_ask_asking_is_refusing_and_only_the_floor_stays_under_an
     asking = Approval(dangerous="ask")
     headless = review("rm -rf build", asking)
     assert (headless.allowed, headless.by, headless.code) == (False, "headless", "approval_required")
+    assert headless.exit_code == 2
     assert not review("rm -rf build", asking, force=True).allowed
-    opened = Approval(dangerous="allow")
-    assert review("rm -rf build", opened).allowed
-    assert not review("rm -rf /", opened, force=True).allowed
+    lifted = review("rm -rf build", asking, Request.allow)
+    assert (lifted.allowed, lifted.exit_code) == (True, 0)
+    denied = review("curl x", asking.replace(rows=ROWS), Request.allow)
+    floor = review("rm -rf /", asking, Request.allow, force=True)
+    assert [(d.allowed, d.exit_code) for d in (denied, floor)] == [(False, 125)] * 2
 
 
 ASKED = [

@@ -73,7 +73,7 @@ def test_without_the_parser_the_error_names_the_extra() -> None:
         capture_output=True,
         text=True,
     )
-    assert "pip install corral[risk]" in done.stdout
+    assert "pip install 'corral[risk]'" in done.stdout
 
 
 def test_threads_do_not_mix_their_texts_up() -> None:

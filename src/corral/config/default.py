@@ -6,6 +6,7 @@ space holds a setting; with the `#` taken off all of them, the text is a config 
 
 from __future__ import annotations
 
+from corral.approval import ANSWERS, LEVELS, Approval, RiskRow
 from corral.claims import ALWAYS, CLAIMS
 from corral.config.values import BYTES, UNLIMITED
 from corral.paths.sensitive import KEY_MATERIAL
@@ -28,7 +29,9 @@ _LIMIT_MEANING = {
 
 
 def default_text() -> str:
-    return "\n".join((*_head(), *_files(), *_strength(), *_limits(), *_environment(), *_tables()))
+    return "\n".join(
+        (*_head(), *_files(), *_strength(), *_limits(), *_approval(), *_environment(), *_tables())
+    )
 
 
 def _head() -> list[str]:
@@ -123,6 +126,26 @@ def _limits() -> list[str]:
     return [*lines, ""]
 
 
+def _approval() -> list[str]:
+    default = Approval()
+    return [
+        *_prose(
+            "What happens to a command line by how dangerous it looks, where tools of an agent run it (see "
+            "corral risk). Advice: the jail is the wall. Answers:"
+        ),
+        *(f"#   {answer:<7} {meaning}" for answer, meaning in ANSWERS.items()),
+        "#[approval]",
+        *(f'#{level} = "{default.at(level)}"'.ljust(24) + f"# {means}" for level, means in LEVELS.items()),
+        f'#flag-forms = "{default.flag_forms}"'.ljust(24)
+        + "# below dangerous: inline code, sending, edits in place",
+        f"#allow-force = {_toml(default.allow_force)}".ljust(24)
+        + "# a tool call with force: true lifts a refusal",
+        *_prose('How commands begin that run all the same, if they are not dangerous, like "npm run".'),
+        "#allow = []",
+        "",
+    ]
+
+
 def _environment() -> list[str]:
     return [
         *_prose("Variables. The last rule that matches a name decides, and yours come after these:"),
@@ -152,6 +175,19 @@ def _tables() -> list[str]:
         '# path = "~/.cache/pip"',
         '# access = "rw"',
         '# missing = "create"',
+        "",
+        *_prose(
+            f"Your own rules for commands; a row has {', '.join(RiskRow._fields)}. With verb it raises every use of "
+            "a program, and refuse = true is above any approval; with exact it sets the level of one command line."
+        ),
+        "# [[risk]]",
+        '# verb = "terraform"',
+        '# options = "-destroy --destroy"',
+        '# reason = "never from here"',
+        "# refuse = true",
+        "# [[risk]]",
+        '# exact = "rm -rf build"',
+        '# level = "caution"',
         "",
         *_prose(
             "Profiles: the same keys under a name, on top of what stands above. Lists are added to, but writable "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from corral.approval import Approval
+from corral.config.rows import subject
 from corral.config.schema import KEYS
 from corral.config.shadows import idle_rule, written
 from corral.config.values import shown
@@ -25,6 +27,8 @@ def merge(earlier: dict[str, Any], layer: Layer) -> dict[str, Any]:
         field = KEYS[key][0]
         if field == "limits":
             fields["limits"] = fields.get("limits", Limits()).replace(**{limit_field(key): value})
+        elif field == "approval":
+            fields["approval"] = with_approval(fields.get("approval", Approval()), key, value)
         elif field in ("roots", "demands"):
             fields[field] = tuple(dict.fromkeys((*fields.get(field, ()), *value)))
         elif field not in ("grants", "unhide", "environment"):
@@ -38,6 +42,20 @@ def merge(earlier: dict[str, Any], layer: Layer) -> dict[str, Any]:
 def limit_field(key: str) -> str:
     """``limits.file-size`` → file_size"""
     return key.partition(".")[2].replace("-", "_")
+
+
+def approval_field(key: str) -> str:
+    """``approval.allow-force`` → allow_force, ``risk`` → rows"""
+    return "rows" if key == "risk" else key.partition(".")[2].replace("-", "_")
+
+
+def with_approval(earlier: Approval, key: str, value: Any) -> Approval:
+    """Answers are replaced, lists grow, and a row about what an earlier row is about takes its place."""
+    if key == "approval.allow":
+        value = tuple(dict.fromkeys((*earlier.allow, *value)))
+    elif key == "risk":
+        value = tuple({subject(row): row for row in (*earlier.rows, *value)}.values())
+    return earlier.replace(**{approval_field(key): value})
 
 
 def _settle_writable(fields: dict[str, Any], layer: Layer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.config.merging import grants_of, limit_field
+from corral.config.merging import approval_field, grants_of, limit_field
 from corral.config.schema import KEYS
 from corral.config.values import UNLIMITED, shown
 from corral.errors import PolicyError
@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from corral.approval import Approval
     from corral.config.schema import Layer
 
 
@@ -24,6 +25,7 @@ def tighten(user: Policy, fields: dict[str, Any], layer: Layer) -> tuple[Policy,
         said.pop("writable", None)
     elif "writable" in said:
         _refuse_wider_globs(user, layer)
+    _refuse_lighter_rows(layer)
     asked = _asked(user, fields, said, layer)
     _refuse_looser_mode(user, asked, layer)
     tighter = user.replace(writable=None) & asked.replace(writable=None)
@@ -32,7 +34,11 @@ def tighten(user: Policy, fields: dict[str, Any], layer: Layer) -> tuple[Policy,
         if field == "limits":
             name = limit_field(key)
             _refuse_looser(layer, key, *(getattr(p.limits, name) for p in (user, asked, tighter)))
-        elif field not in ("mode", "writable", "grants", "demands"):
+        elif field == "approval" and key != "risk":
+            name = approval_field(key)
+            stricter = user.approval & user.approval.replace(**{name: said[key]})
+            _refuse_looser(layer, key, getattr(user.approval, name), said[key], getattr(stricter, name))
+        elif field not in ("mode", "writable", "grants", "demands", "approval"):
             _refuse_looser(layer, key, *(getattr(p, field) for p in (user, asked, tighter)))
     return asked, tuple(said) if asked != user else ()
 
@@ -43,12 +49,27 @@ def _asked(user: Policy, fields: dict[str, Any], said: dict[str, Any], layer: La
     wanted["limits"] = user.limits.replace(**limits)
     wanted["grants"] = tuple(dict.fromkeys((*user.grants, *said.get("hide", ()))))
     wanted["demands"] = tuple(dict.fromkeys((*user.demands, *said.get("demand", ()))))
+    wanted["approval"] = user.approval & _asked_approval(user.approval, said)
     if wanted.get("mode") == "read-only":
         if "mode" in said and "writable" in said:
             why = "writable can never match in mode read-only (did you mean workspace-write?)"
             raise layer.source.refuse(layer.places["writable"], why)
         wanted["writable"] = None
     return Policy(**wanted)
+
+
+def _asked_approval(user: Approval, said: dict[str, Any]) -> Approval:
+    answers = {approval_field(key): value for key, value in said.items() if key.startswith("approval.")}
+    return user.replace(**answers, rows=(*user.rows, *said.get("risk", ())))
+
+
+def _refuse_lighter_rows(layer: Layer) -> None:
+    for index, row in enumerate(layer.values.get("risk", ())):
+        if row.exact:
+            why = (
+                "exact can lower a level, which only the user's config may; a project's file may only tighten"
+            )
+            raise layer.source.refuse((*layer.places["risk"], index, "exact"), why)
 
 
 def _refuse_looser_mode(user: Policy, asked: Policy, layer: Layer) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from corral import claims
+from corral.approval import ANSWERS, LEVELS
 from corral.config import values
+from corral.config.rows import allowed_beginning, risk_rows
 from corral.config.shadows import environment_rule
 from corral.config.values import Wrong
 from corral.policy import BACKENDS, LIMITS, MODES
@@ -41,6 +43,13 @@ KEYS: dict[str, tuple[str, Read, str]] = {
     "output-limit": ("output_limit", values.whole_size, TIGHTEN),
     **{f"limits.{name}": ("limits", _LIMIT_READERS[unit], TIGHTEN) for name, (_, _, unit) in LIMITS.items()},
     "limits.cpu": ("limits", values.whole_seconds, TIGHTEN),
+    **{
+        f"approval.{name}": ("approval", values.one_of("answer", ANSWERS), TIGHTEN)
+        for name in (*LEVELS, "flag-forms")
+    },
+    "approval.allow-force": ("approval", values.boolean, TIGHTEN),
+    "approval.allow": ("approval", values.list_of(allowed_beginning), USER),
+    "risk": ("approval", risk_rows, TIGHTEN),
     "environment.rules": ("environment", values.list_of(environment_rule), USER),
     # Names from before there were others. A missing directory of this list was always skipped.
     "sandbox.mode": ("mode", values.one_of("mode", MODES), TIGHTEN),
@@ -81,6 +90,9 @@ _MEANT = {
     "ram": "limits.memory",
     "pids": "limits.processes",
     "nofile": "limits.open-files",
+    "force": "approval.allow-force",
+    "allowlist": "approval.allow",
+    "risks": "risk",
 }
 
 

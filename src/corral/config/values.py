@@ -57,7 +57,8 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _expect(kind: type, value: object) -> Any:
+def expect(kind: type, value: object) -> Any:
+    """The value, if it is of exactly this type."""
     if type(value) is not kind:
         found = _KINDS.get(type(value), "a date or time")
         raise Wrong(f"must be {_KINDS[kind]}, not {found}")
@@ -65,14 +66,14 @@ def _expect(kind: type, value: object) -> Any:
 
 
 def boolean(value: object) -> bool:
-    return bool(_expect(bool, value))
+    return bool(expect(bool, value))
 
 
 def one_of(kind: str, words: Iterable[str]) -> Read:
     words = tuple(words)
 
     def read(value: object) -> str:
-        word: str = _expect(str, value)
+        word: str = expect(str, value)
         if word not in words:
             raise Wrong(f"unknown {kind} {shown(word)}; there is {', '.join(words)}", word=word, words=words)
         return word
@@ -85,7 +86,7 @@ def list_of(item: Read) -> Read:
         if isinstance(value, str):
             raise Wrong(f"must be a list of strings, not one string (did you mean [{shown(value)}]?)")
         found: list[Any] = []
-        for index, part in enumerate(_expect(list, value)):
+        for index, part in enumerate(expect(list, value)):
             try:
                 result = item(part)
             except Wrong as wrong:
@@ -100,7 +101,7 @@ def list_of(item: Read) -> Read:
 
 
 def path(value: object) -> str:
-    text: str = _expect(str, value)
+    text: str = expect(str, value)
     if not text or "\0" in text:
         raise Wrong(f"must be a path, not {shown(text)}")
     return text
@@ -117,7 +118,7 @@ def glob(value: object) -> str:
     from corral.paths.globs import check_globs
 
     try:
-        return check_globs([_expect(str, value)])[0]
+        return check_globs([expect(str, value)])[0]
     except CorralError as refused:
         raise Wrong(str(refused)) from None
 
@@ -141,12 +142,12 @@ def grant_tables(value: object) -> tuple[Grant, ...]:
     """`[[grant]]`, each with a path, its access and what to do when it is missing."""
     if isinstance(value, dict):
         raise Wrong("is a list of tables (did you mean [[grant]]?)")
-    return tuple(_grant_table(index, item) for index, item in enumerate(_expect(list, value)))
+    return tuple(_grant_table(index, item) for index, item in enumerate(expect(list, value)))
 
 
 def _grant_table(index: int, item: object) -> Grant:
     try:
-        table: dict[str, object] = _expect(dict, item)
+        table: dict[str, object] = expect(dict, item)
         for key, part in table.items():
             if key not in _GRANT:
                 there = ", ".join(_GRANT)
@@ -183,14 +184,14 @@ _ACCESS_READERS: dict[str, Read] = {
 def count(value: object) -> int | None:
     if value == UNLIMITED:
         return None
-    return _bounded(value, _expect(int, value), "4096")
+    return _bounded(value, expect(int, value), "4096")
 
 
 def size(value: object) -> int | None:
     """Bytes, or a string with a unit: K, M, G, T (and KiB …), each 1024 of the one before."""
     if value == UNLIMITED:
         return None
-    amount = _with_unit(value, BYTES, "a size", "2G") if isinstance(value, str) else _expect(int, value)
+    amount = _with_unit(value, BYTES, "a size", "2G") if isinstance(value, str) else expect(int, value)
     return _bounded(value, amount, "2G")
 
 
@@ -207,7 +208,7 @@ def seconds(value: object) -> float | None:
     if isinstance(value, str):
         amount = _with_unit(value, SECONDS, "a duration", "30s")
     else:
-        amount = value if type(value) is float else _expect(int, value)
+        amount = value if type(value) is float else expect(int, value)
     if not 0 < amount <= LARGEST:  # not-a-number too
         raise Wrong(f'must be above 0 and finite, like "30s", not {shown(value)} (no limit: "{UNLIMITED}")')
     return amount

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from corral.risk.approval import Approval, Decision, Request, digest, review
+from corral.approval import Approval, RiskRow
+from corral.risk.approval import Decision, Request, Reviewer, digest, review
 from corral.risk.judge import classify, decide
 from corral.risk.levels import Finding, Level
+from corral.risk.loops import DoomLoop
 from corral.risk.table import Base, Globals, Look, Sharp
 from corral.risk.tree import ParserMissing
-from corral.risk.user import BadRule, Lower, Raise, Rules
+from corral.risk.user import BadRule, Exact, Raise, Rules
 from corral.risk.verdict import Part, Verdict
 
 __all__ = [
@@ -15,15 +17,18 @@ __all__ = [
     "BadRule",
     "Base",
     "Decision",
+    "DoomLoop",
+    "Exact",
     "Finding",
     "Globals",
     "Level",
     "Look",
-    "Lower",
     "ParserMissing",
     "Part",
     "Raise",
     "Request",
+    "Reviewer",
+    "RiskRow",
     "Rules",
     "Sharp",
     "Verdict",

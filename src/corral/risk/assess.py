@@ -106,13 +106,8 @@ class Assessment:
                 self.findings.append(_ELSEWHERE)
         self.program = self.program or verb
         arguments = list(words[1:])
-        before, texts = len(self.findings), len(self.texts)
-        self.findings.extend(self.rules.raised(verb, arguments))
+        self.findings.extend(self.rules.raised(name, verb, arguments))
         self._program(verb, arguments, fed, depth)
-        lowered = self.rules.lowered(name, arguments)
-        if lowered is not None and not any(finding.hardline for finding in self.findings[before:]):
-            self.findings[before:] = [lowered]
-            self.texts[texts:] = []
 
     def _program(self, verb: str, arguments: list[str], fed: str, depth: int) -> None:
         if verb not in VERBS:

@@ -52,7 +52,16 @@ def classify(command: str, rules: Rules = _NO_RULES, *, shfmt: str | None = None
     line.read(command, "", 0)
     if shfmt is not None:
         line.ask(shfmt, command)
-    return line.verdict()
+    verdict = line.verdict()
+    own = rules.level_of(command)
+    return verdict if own is None or verdict.hardline else _owned(command, verdict, own)
+
+
+def _owned(command: str, verdict: Verdict, own: Finding) -> Verdict:
+    """The user has said what exactly this line is."""
+    program = verdict.parts[0].program if verdict.parts else ""
+    part = Part(command[:MAX_SHOWN], program, own.level, (own.reason,))
+    return Verdict(own.level, (own.reason,), (part,))
 
 
 def decide(command: str, posture: Posture | None = None, rules: Rules = _NO_RULES) -> str:

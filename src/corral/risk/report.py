@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from corral.risk.levels import CAUTION, DANGEROUS, SAFE
 from corral.risk.verdict import Verdict
+
+if TYPE_CHECKING:
+    from corral.risk.approval import Decision
 
 _COLOURS = {SAFE: "\x1b[32m", CAUTION: "\x1b[33m", DANGEROUS: "\x1b[31m"}
 _PLAIN = "\x1b[0m"
 MAX_PARTS = 50
 
 
-def to_json(verdict: Verdict) -> str:
-    """One line of JSON with every part."""
+def to_json(verdict: Verdict, decision: Decision | None = None) -> str:
+    """One line of JSON with every part, and what was decided if that was asked."""
+    decided = {} if decision is None else {"decision": _decided(decision)}
     return (
         json.dumps(
             {
+                **decided,
                 "level": str(verdict.level),
                 "hardline": verdict.hardline,
                 "reasons": list(verdict.reasons),
@@ -38,6 +44,11 @@ def to_json(verdict: Verdict) -> str:
         .encode("utf-8", "replace")
         .decode("utf-8")
     )
+
+
+def _decided(decision: Decision) -> dict[str, object]:
+    fields = ("allowed", "by", "error", "suggestion", "code", "digest")
+    return {name: getattr(decision, name) for name in fields}
 
 
 def to_text(verdict: Verdict, colour: bool = False) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from corral.errors import CorralError
+
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
@@ -13,11 +15,14 @@ MANY = 500
 _language: Language | None = None
 
 
-class ParserMissing(RuntimeError):
-    """tree-sitter is not installed."""
+class ParserMissing(CorralError, RuntimeError):
+    """tree-sitter or its bash grammar is not installed, or the two do not fit each other."""
 
     def __init__(self) -> None:
-        super().__init__("the risk classifier needs tree-sitter: pip install corral[risk]")
+        super().__init__(
+            "the risk classifier needs tree-sitter and its bash grammar: pip install 'corral[risk]'",
+            grant="pip install 'corral[risk]'",
+        )
 
 
 def root_of(source: bytes) -> Node:
@@ -30,7 +35,7 @@ def root_of(source: bytes) -> Node:
             import tree_sitter_bash
 
             _language = tree_sitter.Language(tree_sitter_bash.language())
-    except ImportError:
+    except (ImportError, ValueError):  # a grammar made for another tree-sitter is a ValueError
         raise ParserMissing from None
     return tree_sitter.Parser(_language).parse(source).root_node
 

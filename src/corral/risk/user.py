@@ -1,17 +1,24 @@
-"""Rows that a user adds. They raise a level for a whole family, and lower one only for an exact command."""
+"""Rows that a user adds. They raise a level for a whole family, and set one for an exact command line."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
+from corral.approval import RiskRow
+from corral.commands import plain_words
+from corral.errors import PolicyError
 from corral.record import Record
-from corral.risk.levels import DANGEROUS, SAFE, Finding, Level
+from corral.risk.levels import CAUTION, DANGEROUS, Finding, Level
 from corral.risk.table import has_option
-from corral.risk.words import UNKNOWN
+from corral.risk.words import UNKNOWN, may_be_option
+from corral.variables import name_matches
+
+LONGEST = 4096
+"""Of an argument that is compared with a pattern; a longer one may be anything."""
 
 
-class BadRule(ValueError):
+class BadRule(PolicyError):
     """A row of the user's config that makes no sense; the message names the row and what is wrong."""
 
 
@@ -29,8 +36,8 @@ class Raise(Record):
     refuse: bool = False
 
 
-class Lower(Record):
-    """This command, word for word, has this level. Nothing else has."""
+class Exact(Record):
+    """The whole line that has these words has this level. Inside another line it can only raise."""
 
     words: tuple[str, ...]
     level: Level
@@ -41,81 +48,75 @@ class Rules(Record):
     """All rows of one user. `sudo_password`: the host has one set, so ``sudo -S`` is dangerous and not hardline."""
 
     raises: tuple[Raise, ...] = ()
-    lowers: tuple[Lower, ...] = ()
+    exacts: tuple[Exact, ...] = ()
     sudo_password: bool = False
 
     @classmethod
-    def from_rows(cls, rows: Sequence[Mapping[str, object]], sudo_password: bool = False) -> Rules:
-        """From config tables with the keys of `Raise`, or with ``exact`` (a whole command), ``level``, ``reason``."""
-        raises: list[Raise] = []
-        lowers: list[Lower] = []
+    def from_rows(cls, rows: Sequence[RiskRow | Mapping[str, object]], sudo_password: bool = False) -> Rules:
+        """From the rows of an `Approval`, or from tables with the same keys."""
+        checked: list[RiskRow] = []
         for number, row in enumerate(rows, 1):
             try:
-                if "exact" in row:
-                    lowers.append(_lower(row))
-                else:
-                    raises.append(_raise(row))
-            except ValueError as wrong:
-                raise BadRule(f"risk rule {number}: {wrong}") from None
-        return cls(tuple(raises), tuple(lowers), sudo_password)
+                checked.append(row if isinstance(row, RiskRow) else RiskRow.from_dict(dict(row)))
+            except PolicyError as wrong:
+                raise BadRule(f"risk rule {number}: {wrong}", rule=wrong.rule) from None
+        return cls(
+            tuple(_raise(row) for row in checked if row.verb),
+            tuple(_exact(row) for row in checked if row.exact),
+            sudo_password,
+        )
 
-    def raised(self, verb: str, arguments: Sequence[str]) -> Iterator[Finding]:
+    def raised(self, name: str, verb: str, arguments: Sequence[str]) -> Iterator[Finding]:
+        """What the rows say of one simple command, wherever it stands. `name`: as it is written."""
         for row in self.raises:
-            if row.verb != verb or (row.options and not has_option(arguments, row.options)):
-                continue
-            if row.args and not any(re.fullmatch(row.args, word) for word in arguments):
-                continue
-            yield Finding(DANGEROUS if row.refuse else row.level, row.reason, (), row.refuse)
+            if row.verb == verb:
+                yield from _raised(row, arguments)
+        for exact in self.exacts:
+            if exact.words[0] == name and exact.words[1:] == tuple(arguments):
+                yield Finding(exact.level, exact.reason)
 
-    def lowered(self, name: str, arguments: Sequence[str]) -> Finding | None:
-        for row in self.lowers:
-            if row.words[0] == name and row.words[1:] == tuple(arguments):
-                return Finding(row.level, row.reason)
-        return None
-
-
-def _text(row: Mapping[str, object], key: str, default: str | None = None) -> str:
-    value = row.get(key, default)
-    if not isinstance(value, str) or (default is None and not value):
-        raise ValueError(f"{key} must be a text")
-    return value
+    def level_of(self, line: str) -> Finding | None:
+        """The level that a row gives to exactly this line."""
+        words = plain_words(line) if self.exacts else None
+        if words is None:
+            return None
+        latin = tuple(map(as_parsed, words))
+        return next((Finding(row.level, row.reason) for row in self.exacts if row.words == latin), None)
 
 
-def _known(row: Mapping[str, object], keys: frozenset[str]) -> None:
-    if unknown := sorted(set(row) - keys):
-        raise ValueError(f"{unknown[0]!r} is no key; keys are {', '.join(sorted(keys))}")
+@lru_cache(maxsize=32)
+def rules_of(rows: tuple[RiskRow, ...]) -> Rules:
+    """The rules of an `Approval`, made once."""
+    return Rules.from_rows(rows)
 
 
-def _raise(row: Mapping[str, object]) -> Raise:
-    _known(row, frozenset({"verb", "level", "reason", "options", "args", "refuse"}))
-    level = Level.named(_text(row, "level", "dangerous"))
-    refuse = row.get("refuse", False)
-    if not isinstance(refuse, bool):
-        raise ValueError("refuse must be true or false")
-    if level is SAFE:
-        raise ValueError('a rule for a verb can only raise; lower with exact = "the whole command"')
-    args = _text(row, "args", "")
-    try:
-        re.compile(args)
-    except re.error as wrong:
-        raise ValueError(f"args is no pattern: {wrong}") from None
-    return Raise(_text(row, "verb"), level, _text(row, "reason"), _text(row, "options", ""), args, refuse)
+def _raised(row: Raise, arguments: Sequence[str]) -> Iterator[Finding]:
+    sure = True
+    if row.options and not has_option(arguments, row.options):
+        sure = False
+        if not any(may_be_option(word) for word in arguments):
+            return
+    if row.args and not any(len(word) <= LONGEST and name_matches(row.args, word) for word in arguments):
+        sure = False
+        if not any(UNKNOWN.search(word) or len(word) > LONGEST for word in arguments):
+            return
+    if sure:
+        yield Finding(row.level, row.reason, (), row.refuse)
+    else:
+        yield Finding(CAUTION, f"an argument may be what a rule of yours is about: {row.reason}")
 
 
-def _lower(row: Mapping[str, object]) -> Lower:
-    from corral.risk.parse import parse
+def as_parsed(text: str) -> str:
+    """As the parser hands words over, one character a byte."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
 
-    _known(row, frozenset({"exact", "level", "reason"}))
-    script = parse(_text(row, "exact"))
-    commands = script.commands
-    plain = (
-        len(commands) == 1
-        and not script.doubts
-        and not commands[0].redirections
-        and not commands[0].assignments
-    )
-    if not plain or not commands[0].words or any(UNKNOWN.search(word) for word in commands[0].words):
-        raise ValueError("exact must be one plain command, without variables, patterns or redirections")
-    return Lower(
-        tuple(commands[0].words), Level.named(_text(row, "level")), _text(row, "reason", "allowed by you")
-    )
+
+def _raise(row: RiskRow) -> Raise:
+    level = DANGEROUS if row.refuse else Level.named(row.level)
+    verb, options, args = map(as_parsed, (row.verb, row.options, row.args))
+    return Raise(verb, level, row.reason, options, args, row.refuse)
+
+
+def _exact(row: RiskRow) -> Exact:
+    words = plain_words(row.exact) or ()
+    return Exact(tuple(map(as_parsed, words)), Level.named(row.level), row.reason or "as your config says")

@@ -1,0 +1,49 @@
+"""The operation table of launcher/launch.h, as data.
+
+A copy: the run as an ordinary user has the installed wheel and not the sources. tests/test_plan.py compares it
+with the header.
+"""
+
+from __future__ import annotations
+
+OPERATIONS: dict[str, str] = {
+    "open": "dawnnNN",
+    "fd": "dn",
+    "status": "s",
+    "life": "s",
+    "parent": "",
+    "session": "",
+    "close": "",
+    "rlimit": "nn",
+    "deadline": "n",
+    "memory": "n",
+    "oom": "n",
+    "enter": "sn",
+    "namespaces": "n",
+    "supervise": "n",
+    "join": "",
+    "ids": "nnnn",
+    "loopback": "",
+    "mount": "dwwn",
+    "overlay": "dssn",
+    "tree": "dsn",
+    "readonly": "",
+    "whiteout": "sw",
+    "make": "dswwn",
+    "attach": "ss",
+    "pids": "n",
+    "init": "",
+    "chdir": "s",
+    "stdio": "n",
+    "keep": "s",
+    "nonewprivs": "",
+    "ruleset": "nnnn",
+    "allow": "sn",
+    "port": "nn",
+    "restrict": "",
+    "nocaps": "",
+    "unset": "w",
+    "retain": "w",
+    "seccomp": "w",
+}
+SLOTS = 1024
