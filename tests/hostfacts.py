@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import platform
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -51,6 +53,10 @@ def no_ipv6() -> bool:
     return False
 
 
+def not_x86_64() -> bool:
+    return platform.machine() != "x86_64"
+
+
 def no_block_device() -> bool:
     return block_device() is None
 
@@ -70,9 +76,28 @@ def landlock_abi() -> int:
     return int(libc.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION))
 
 
+# Programs that a small Debian lacks, and that only single tests need. The fact is called no_PROGRAM.
+OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh")
+
+
+def missing(program: str) -> Callable[[], bool]:
+    return lambda: shutil.which(program) is None
+
+
 FACTS: dict[str, Callable[[], bool]] = {
-    fact.__name__: fact
-    for fact in (not_root, no_landlock, landlock_abi_below_9, no_user_namespaces, no_ipv6, no_block_device)
+    **{f"no_{program}": missing(program) for program in OPTIONAL_PROGRAMS},
+    **{
+        fact.__name__: fact
+        for fact in (
+            not_root,
+            no_landlock,
+            landlock_abi_below_9,
+            no_user_namespaces,
+            no_ipv6,
+            no_block_device,
+            not_x86_64,
+        )
+    },
 }
 
 

@@ -1,0 +1,23 @@
+"""Fixtures for attacks on a jail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jail.world import BACKENDS, World, new_world
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with new_world() as made:
+        monkeypatch.setenv("HOME", str(made.home))
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CORRAL_CONFIG_DIR", "CORRAL_STATE_DIR", "TMPDIR"):
+            monkeypatch.delenv(name, raising=False)
+        yield made
