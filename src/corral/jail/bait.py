@@ -58,6 +58,7 @@ class Bait:
         self._undo: list[Callable[[], object]] = []
         self._given: dict[str, Any] = {}
         self._udp: socket.socket | None = None
+        self._servers: dict[str, socket.socket] = {}
 
     def __enter__(self) -> Bait:
         try:
@@ -90,17 +91,19 @@ class Bait:
 
     # ---- one piece each ----
 
-    def _listen(self, family: int, address: Any) -> socket.socket:
+    def _listen(self, claim: str, family: int, address: Any) -> socket.socket:
         server = socket.socket(family)
         self._undo.append(server.close)
         server.bind(address)
         server.listen()
         with socket.socket(family) as witness:
             witness.connect(server.getsockname() if family == socket.AF_INET else address)
+            server.accept()[0].close()
+        self._servers[claim] = server
         return server
 
     def _lay_tcp(self) -> None:
-        self._given["tcp"] = self._listen(socket.AF_INET, ("127.0.0.1", 0)).getsockname()[1]
+        self._given["tcp"] = self._listen("tcp", socket.AF_INET, ("127.0.0.1", 0)).getsockname()[1]
 
     def _lay_udp(self) -> None:
         server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -114,19 +117,20 @@ class Bait:
 
     def _lay_abstract_socket(self) -> None:
         self._given["abstract"] = f"corral-probe-{os.urandom(8).hex()}"
-        self._listen(socket.AF_UNIX, "\0" + self._given["abstract"])
+        self._listen("abstract-sockets", socket.AF_UNIX, "\0" + self._given["abstract"])
 
     def _lay_socket(self) -> None:
         directory = os.open(self.outside, os.O_PATH | os.O_DIRECTORY)
         try:
-            self._listen(socket.AF_UNIX, f"/proc/self/fd/{directory}/socket")  # a path of any length fits
+            # Through our own descriptor table a path of any length fits.
+            self._listen("pathname-sockets", socket.AF_UNIX, f"/proc/self/fd/{directory}/socket")
         finally:
             os.close(directory)
 
     def _lay_control_socket(self) -> None:
         """In the host's temp directory, where agents and servers put theirs."""
         path = os.path.join(tempfile.gettempdir(), f"corral-probe-{os.urandom(4).hex()}.sock")
-        self._listen(socket.AF_UNIX, path)
+        self._listen("control-sockets", socket.AF_UNIX, path)
         self._undo.append(lambda: os.unlink(path))
         self._given["control"] = path
 
@@ -160,14 +164,28 @@ class Bait:
             "address": ctypes.addressof(self._secret),
         }
 
-    def reached(self) -> list[tuple[str, str]]:
-        """What the host itself sees of attacks that succeeded, whatever the jail says of them."""
+    def _controls_left_traces(self) -> bool:
+        made = ("new", "newdir", "newlink", "newfifo", "newsock", "b/moved", "renamed2", "b/linked")
+        gone = ("doomed", "doomed-dir", "a/moved", "renamed")
+        return all(_there(self.inside, *made)) and not any(_there(self.inside, *gone))
+
+    def seen(self) -> list[tuple[str, str]]:
+        """What the host itself sees of attacks that succeeded and of controls that did not, whatever the jail says."""
         found = []
         if _snapshot(self.outside) != self._before:
             found.append(("writes", "files outside were changed"))
+        if not self._controls_left_traces():
+            found.append(("writes", "what must work inside left no trace"))
+        for claim, server in self._servers.items():
+            if is_readable(server.fileno(), time.monotonic()):
+                found.append((claim, "a connection arrived"))
         if self._udp is not None and is_readable(self._udp.fileno(), time.monotonic()):
             found.append(("udp", "a packet arrived"))
         return found
+
+
+def _there(directory: str, *names: str) -> list[bool]:
+    return [os.path.lexists(os.path.join(directory, name)) for name in names]
 
 
 def _fill(path: str) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TIMEOUT = 20.0
+LONGEST_ANSWER = 1 << 16
 
 _FILE_ATTEMPTS = tuple(attempts.FILES)
 # claim: (attempts that must be refused, attempts that must work). A packet into an empty network is sent and arrives
@@ -152,12 +153,12 @@ def _listen_to(pid: int, reader: int) -> tuple[dict[str, str], bool]:
     deadline = time.monotonic() + TIMEOUT
     line, pidfd = b"", os.pidfd_open(pid)
     try:
-        while not line.endswith(b"\n") and is_readable(reader, deadline):
+        while not line.endswith(b"\n") and len(line) < LONGEST_ANSWER and is_readable(reader, deadline):
             got = os.read(reader, 1 << 16)
             if not got:
                 break
             line += got
-        if not is_readable(pidfd, deadline):
+        if len(line) >= LONGEST_ANSWER or not is_readable(pidfd, deadline):
             os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         ended = is_readable(reader, time.monotonic() + 1) and not os.read(reader, 1)
@@ -184,4 +185,4 @@ def _judge(claims: tuple[str, ...], said: dict[str, str], bait: Bait) -> list[tu
         elif broken:
             failed.append((claim, f"what must work does not: {', '.join(broken)}"))
     wrong = {claim for claim, _ in failed}
-    return failed + [seen for seen in bait.reached() if seen[0] in claims and seen[0] not in wrong]
+    return failed + [seen for seen in bait.seen() if seen[0] in claims and seen[0] not in wrong]
