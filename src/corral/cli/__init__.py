@@ -13,6 +13,7 @@ COMMANDS = {
     "run": ("run", "run a command in a jail"),
     "sh": ("run", "run one shell line in a jail"),
     "explain": ("explain", "show the plan for a command; runs nothing"),
+    "why": ("why", "would it be refused, by which rule, what would allow it"),
     "status": ("doctor", "mode, mechanism, and whether it is proven"),
     "doctor": ("doctor", "try every piece of this host; the exact remedy for each gap"),
     "risk": ("risk", "say how dangerous a command line is; runs nothing"),

@@ -22,6 +22,7 @@ RULES: dict[str, str] = {
     "own": "it is Corral's own",
     "root-keys": "password files and host keys are closed to a jail that root starts",
     "devices": "only harmless devices can be used",
+    "shared-memory": "a jail without namespaces has no shared memory of its own",
     "private": "the jail has its own, and of the host's only what is granted",
     "crossing": "no rename or hard link leads from one granted place to another; a copy does",
     "capabilities": "a jail keeps none of root's capabilities, so owner and mode decide",

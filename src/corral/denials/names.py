@@ -19,7 +19,9 @@ QUOTED = re.compile(
     )(?!\w)""",
     re.VERBOSE,
 )
-_PIECE = re.compile(rb"""\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\$]+|.)""", re.DOTALL)
+_PIECE = re.compile(
+    rb"""\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\$]+|.)""", re.DOTALL
+)
 
 
 def unquoted(name: str) -> str:
