@@ -7,7 +7,7 @@ import sys
 
 from corral.errors import CorralError, NotEnforceable
 from corral.jail.enclosure import Enclosure
-from corral.jail.host import Host, launcher_path, this_host
+from corral.jail.host import TOO_OLD, Host, launcher_path, this_host
 from corral.jail.ladder import BUILT
 from corral.policy import MODES, Policy
 from corral.record import Record
@@ -82,7 +82,8 @@ def _landlock(host: Host) -> Finding:
 def _user_namespaces(host: Host) -> Finding:
     if host.namespaces:
         return Finding("user namespaces", True, "open to us, with mount, PID, IPC and network namespaces")
-    return Finding("user namespaces", False, host.no_namespaces, namespace_remedy())
+    remedy = "a kernel from 5.12 on" if host.no_namespaces == TOO_OLD else namespace_remedy()
+    return Finding("user namespaces", False, host.no_namespaces, remedy)
 
 
 def namespace_remedy() -> str:

@@ -11,11 +11,12 @@ import os
 
 from corral.errors import CorralError, NotEnforceable
 from corral.jail.enclosure import Enclosure
-from corral.jail.host import launcher_path
+from corral.jail.host import launcher_path, this_host
 from corral.jail.ladder import RUNGS, available
 from corral.jail.memory import forget
 from corral.jail.site import is_below
 from corral.policy import Policy
+from corral.state import homes, made_state_directory
 from corral.variables import scrub
 
 TYPE_CHECKING = False
@@ -57,9 +58,6 @@ class Sandbox:
     @property
     def available_mechanism(self) -> str:
         """The best mechanism that is present, proven or not: namespaces, landlock or none."""
-        from corral.jail.host import this_host
-        from corral.state import homes, made_state_directory
-
         try:
             host = this_host((homes() or ("/",))[0], made_state_directory())
         except CorralError:
@@ -123,7 +121,7 @@ class Sandbox:
         """Forget what was found out, here and for this process; ask again."""
         self.close()
         self._why_not = ""
-        forget()
+        forget(made_state_directory())
 
     # ---- places ----
 

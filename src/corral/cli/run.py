@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import signal as _signal
 
     from corral.cli.setup import Ready
+    from corral.jail.enclosure import Enclosure
     from corral.variables import Scrubbed
 else:
     import _signal  # without the enums that cost 6 ms
@@ -48,10 +49,20 @@ def main(subcommand: str, words: list[str]) -> int:
     if enclosure.choice.backend == "namespaces":
         for name in TEMP_VARIABLES:
             variables.pop(name, None)
+        add_summary(enclosure, variables)
         become_launcher(ready, variables)
     from corral.cli.stay import run_attached
 
     return run_attached(ready, variables)
+
+
+def add_summary(enclosure: Enclosure, variables: dict[str, str]) -> None:
+    """`corral why` works inside too: from a file that ``$CORRAL`` names."""
+    from corral.denials.summary import publish
+
+    path = publish(enclosure)
+    if path is not None:
+        variables["CORRAL"] = path
 
 
 def become_launcher(ready: Ready, variables: dict[str, str], status: int | None = None) -> None:

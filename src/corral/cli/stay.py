@@ -23,7 +23,7 @@ LIFE_SLOT = "1023"
 
 
 def run_attached(ready: Ready, variables: dict[str, str]) -> int:
-    from corral.cli.run import wall_clock
+    from corral.cli.run import add_summary, wall_clock
 
     enclosure = ready.enclosure
     temp = make_temp(enclosure.writable) if enclosure.choice.backend == "landlock" else None
@@ -31,6 +31,7 @@ def run_attached(ready: Ready, variables: dict[str, str]) -> int:
         if temp is not None:
             enclosure.use_temp(temp[0])
             variables["TMPDIR"] = temp[0].path
+            add_summary(enclosure, variables)
         plan, words = enclosure.launchable(ready.argv)
         life = os.pidfd_open(os.getpid())
         steps = f"fd\0{LIFE_SLOT}\0{life}\0life\0{LIFE_SLOT}\0".encode()

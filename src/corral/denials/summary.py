@@ -9,11 +9,13 @@ from _json import encode_basestring_ascii
 from corral.errors import PolicyError
 from corral.jail.enclosure import PROJECT_CONFIG
 from corral.jail.fence import DEVICES
-from corral.jail.namespaces import TEMPORARY, layered_homes
+from corral.jail.hostkey import digest
+from corral.jail.namespaces import SUMMARY_INSIDE, TEMPORARY, layered_homes
+from corral.paths.places import pin
 from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
 from corral.policy import Grant
 from corral.record import Record
-from corral.state import config_directory, state_directory
+from corral.state import config_directory, made_state_directory, state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "CORRAL"
 SHARED_MEMORY = "/dev/shm"
-PATH_INSIDE = "/run/corral/summary.json"
+PATH_INSIDE = SUMMARY_INSIDE
 VERSION = 1
+KEPT = 256
 
 # Files and directories below /dev that a command may open, whatever else is closed.
 USABLE_DEVICES = (*DEVICES, "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd", "/dev/pts")
@@ -142,6 +145,34 @@ def _mask_rules(enclosure: Enclosure) -> dict[str, str]:
 
 
 # ---- as a file ----
+
+
+def publish(enclosure: Enclosure) -> str | None:
+    """Have the jail show its summary; returns the path that ``$CORRAL`` is to name inside, None where there is no place
+    to keep it (a jail in a jail). Files are named by their content: many runs of one policy share one."""
+    state = made_state_directory()
+    if state is None or enclosure.choice.backend == "none":
+        return None
+    content = summary_json(enclosure).encode()
+    directory = os.path.join(state, "summaries")
+    path = os.path.join(directory, f"{digest(content)[:32]}.json")
+    if not os.path.exists(path):
+        os.makedirs(directory, 0o700, exist_ok=True)
+        _forget_oldest(directory)
+        beside = f"{path}.{os.getpid()}"
+        with open(beside, "wb") as file:
+            file.write(content)
+        os.chmod(beside, 0o444)
+        os.replace(beside, path)
+    enclosure.use_summary(pin(path))
+    return PATH_INSIDE if enclosure.choice.backend == "namespaces" else path
+
+
+def _forget_oldest(directory: str) -> None:
+    """A run that stands on one of them keeps it: it is held by descriptor, and shown by its mount."""
+    paths = sorted((entry.stat().st_mtime_ns, entry.path) for entry in os.scandir(directory))
+    for _, path in paths[: max(0, len(paths) - KEPT)]:
+        os.unlink(path)
 
 
 def summary_json(enclosure: Enclosure) -> str:

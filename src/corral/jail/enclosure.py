@@ -67,6 +67,7 @@ class Enclosure:
         self.notices: list[str] = []
         self._pinned: list[Place] = []
         self._temp: Place | None = None
+        self._summary: Place | None = None
         self._compiled: dict[tuple[str, bool, Ground | None, bool], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
         self._grounds: list[Ground] = []
@@ -248,6 +249,11 @@ class Enclosure:
         self._temp = temp
         self._compiled.clear()
 
+    def use_summary(self, summary: Place) -> None:
+        """A file that says, inside, what this jail is; see SUMMARY_INSIDE for where it is put."""
+        self._summary = self._hold(summary)
+        self._compiled.clear()
+
     # ---- compiling ----
 
     def plan(
@@ -361,6 +367,7 @@ class Enclosure:
             cwd=cwd,
             devices=self.devices,
             temp=self._temp,
+            summary=self._summary,
             resolver=self.resolver,
             inherits_streams=self.inherits_streams,
             terminal=terminal,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+ENOSYS = 38
+TOO_OLD = "the kernel is older than 5.12 and cannot make everything read-only at once"
+
+
 class Host(Record):
     """Facts. ``abi`` is Landlock's (0: none); the strings say why something is missing, empty if it is there."""
 
@@ -85,6 +89,8 @@ def _trial(home: str, *, proc: bool, overlay: bool) -> Plan:
         info = os.stat(home)
         bottom = draft.open_path(home, stat.S_IFDIR, "overlay", kernel_device(info.st_dev), info.st_ino)
         top = draft.fill("mount", "tmpfs", "mode=755", MOUNT_NOSUID | MOUNT_NODEV, why="namespaces")
+        # Before 6.15 a layer must be mounted where the overlay is made.
+        draft.add("attach", top, draft.open_path("/tmp", stat.S_IFDIR, "overlay"), why="overlay")
         draft.fill("overlay", top, bottom, MOUNT_RDONLY, why="overlay")
     draft.add("readonly", why="namespaces")
     if proc:
@@ -116,7 +122,8 @@ def find_host(home: str) -> Host:
         if missing[part]:
             part = "namespaces"
         operation = plan.steps[step][0][0] if step < len(plan.steps) else "exec"
-        missing[part] = f"{operation}: {os.strerror(errno)}"
+        reason = f"{operation}: {os.strerror(errno)}"
+        missing[part] = TOO_OLD if part == "namespaces" and errno == ENOSYS else reason
     return Host(
         machine=system.machine,
         release=(major, minor),
@@ -140,9 +147,9 @@ def _failed_step(text: str) -> tuple[int, int]:
 
 def this_host(home: str, state: str | None = None) -> Host:
     """The facts, as remembered for this boot, identity and namespaces, or by asking."""
-    key = (*host_key(launcher_path()), home)
+    key = (*host_key(launcher_path()), Host._fields, home)
     values = recall("host", key, state)
-    if values is None:
+    if values is None or len(values) != len(Host._fields):
         host = find_host(home)
         remember("host", key, host._values(), state)
         return host

@@ -30,12 +30,16 @@ def _read(path: str) -> str:
         return ""
 
 
+def digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
 def launcher_digest(path: str) -> str:
     info = os.stat(path)
     stamp = (path, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
     if stamp not in _digests:
         with open(path, "rb") as file:
-            _digests[stamp] = sha256(file.read()).hexdigest()
+            _digests[stamp] = digest(file.read())
     return _digests[stamp]
 
 

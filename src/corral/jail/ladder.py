@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corral import claims as claim_table
 from corral.errors import NotEnforceable
+from corral.jail.host import TOO_OLD
 from corral.record import Record
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ BUILT = ("off", "read-only", "workspace-write")
 REMEDIES = {
     "namespaces": "allow user namespaces (sysctl user.max_user_namespaces; in a container: a seccomp profile that "
     "permits unshare and mount)",
+    "old": "use a kernel from 5.12 on",
     "landlock": "use a kernel from 6.2 on with landlock in its lsm= list",
 }
 
@@ -92,7 +94,8 @@ def choose(
     if not policy.require:
         return Choice("none", (), tuple(claim_table.CLAIMS), tuple(reasons))
     tried = dict.fromkeys(reason.split(":")[0] for reason in reasons)
-    remedies = "; or ".join(REMEDIES[name] for name in tried)
+    old = host.no_namespaces == TOO_OLD
+    remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in tried)
     raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
 
 

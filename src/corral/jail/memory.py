@@ -14,12 +14,13 @@ _known: dict[str, dict[Any, Any]] = {}
 
 
 def recall(kind: str, key: Any, state: str | None) -> Any:
-    """What is known under this key, or None."""
+    """What is known under this key, a tuple of plain values, or None."""
     known = _known.setdefault(kind, {})
     if key not in known and state is not None:
-        for found, value in _load(os.path.join(state, kind)).items():
-            known.setdefault(found, value)
-    return known.get(key)
+        for seen, value in _load(os.path.join(state, kind)).items():
+            known.setdefault(seen, value)
+    found = known.get(key)
+    return found if isinstance(found, tuple) else None
 
 
 def remember(kind: str, key: Any, value: Any, state: str | None) -> None:
@@ -36,12 +37,21 @@ def remember(kind: str, key: Any, value: Any, state: str | None) -> None:
             file.write(marshal.dumps(newest))
         os.replace(beside, path)
     except OSError:
-        return
+        _remove(beside)
 
 
-def forget() -> None:
-    """For this process: ask again, whatever was known."""
+def forget(state: str | None = None) -> None:
+    """Ask again, whatever was known, here and in the state directory."""
+    for kind in {*_known, "host", "proofs"} if state is not None else ():
+        _remove(os.path.join(str(state), kind))
     _known.clear()
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # was not there, or is not ours to remove
 
 
 def _load(path: str) -> dict[Any, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NAME = "namespaces"
 
 TEMPORARY = ("/tmp", "/var/tmp")
+SUMMARY_INSIDE = "/run/corral/summary.json"
 # What a jail that runs as root sees of /dev. Others see the host's, where their uid and Landlock hold them.
 ROOT_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 DEVICE_LINKS = {
@@ -120,6 +121,9 @@ def _add_sources(view: View, policy: Policy, site: Site, host: Host, masks: Mask
             slot = view.clone(site.temp, PRIVATE, f"a private {path}")
             view.wait(path, slot, stat.S_IFDIR, f"a private {path}")
             rules.append((slot, kernel.WRITE, False))
+    if site.summary is not None:
+        why = "a summary of this jail for whoever asks inside"
+        view.wait(SUMMARY_INSIDE, view.clone(site.summary, READ_ONLY, why), stat.S_IFREG, why)
     if policy.network == "open" and site.resolver is not None:
         view.take(site.resolver, READ_ONLY, "the resolver's configuration")
     return layered
@@ -144,7 +148,10 @@ def _add_home(view: View, home: Place, names: tuple[str, ...], layer: Place | No
 
 def _add_layer(view: View, home: Place, names: tuple[str, ...]) -> str:
     draft = view.draft
-    made = {"": view.tmpfs(f"mode={_mode_of(home.path):o}", "a layer of names to hide")}
+    why = "a layer of names to hide"
+    made = {"": view.tmpfs(f"mode={_mode_of(home.path):o}", why)}
+    # Before 6.15 a layer must be mounted where the overlay is made; the private /tmp covers it later.
+    draft.add("attach", made[""], draft.open_path("/tmp", stat.S_IFDIR, why), why=why)
     for name in names:
         *parents, leaf = name.split("/")
         for depth, parent in enumerate(parents, 1):

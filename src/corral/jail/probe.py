@@ -106,6 +106,7 @@ def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bai
         mode=policy.mode,
         network=policy.network,
         backend=backend,  # type: ignore[arg-type]
+        require=False,  # the question is what holds, not what is demanded
         grants=tuple(grants),
         unix_sockets=policy.unix_sockets,
         shared_memory=policy.shared_memory,

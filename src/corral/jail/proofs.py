@@ -27,9 +27,9 @@ class Proof(Record):
 
 def proven(policy: Policy, backend: str, claims: tuple[str, ...], state: str | None) -> Proof:
     shape = (policy.mode, policy.network, policy.unix_sockets, policy.shared_memory)
-    key = (*host_key(launcher_path()), backend, shape, claims)
+    key = (*host_key(launcher_path()), Proof._fields, backend, shape, claims)
     values = recall("proofs", key, state)
-    if values is not None:
+    if values is not None and len(values) == len(Proof._fields):
         return Proof(*values)
     from corral.jail.probe import prove
 

@@ -31,6 +31,7 @@ class Site(Record):
     cwd: Place
     devices: tuple[Place, ...] = ()
     temp: Place | None = None
+    summary: Place | None = None
     resolver: Place | None = None
     inherits_streams: bool = False
     terminal: bool = False

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["SIGPIPE", "SIGXFSZ", "Outcome", "Run", "Streams", "Tail", "control_steps", "reap_leaving"]
 
 CHUNK = 1 << 16
+SMALL = 1 << 12
+PIPE_READS = 4  # a pipe holds one chunk
 
 
 class Streams(Record):
@@ -29,25 +31,42 @@ class Streams(Record):
 
 
 class Tail:
-    """The last ``limit`` bytes of a stream, and a count of all of them."""
+    """The last ``limit`` bytes of a stream, and a count of all of them. Pieces are kept as they came, without a copy;
+    only small ones are put together, or a byte at a time would cost fifty."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.total = 0
-        self._kept = bytearray()
+        self._pieces: list[bytes] = []
+        self._held = 0  # bytes in pieces
+        self._small = bytearray()  # what came behind them
 
     def add(self, chunk: bytes) -> None:
-        self.total += len(chunk)
-        self._kept += chunk
-        if len(self._kept) > 2 * self.limit + CHUNK:
-            del self._kept[: len(self._kept) - self.limit]
+        size = len(chunk)
+        self.total += size
+        if size < SMALL:
+            self._small += chunk
+            if len(self._small) < CHUNK:
+                return
+            chunk = b""
+        if self._small:
+            self._keep(bytes(self._small))
+            self._small.clear()
+        if chunk:
+            self._keep(chunk)
+
+    def _keep(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._held += len(piece)
+        while self._held - len(self._pieces[0]) >= self.limit:
+            self._held -= len(self._pieces.pop(0))
 
     @property
     def dropped(self) -> int:
         return max(0, self.total - self.limit)
 
     def content(self) -> bytes:
-        return bytes(self._kept[max(0, len(self._kept) - self.limit) :])
+        return b"".join((*self._pieces, self._small))[-self.limit :]
 
 
 class Outcome(Record):
@@ -117,9 +136,11 @@ class Run:
                         stdio.input = -1
                 elif not self._drain_one(fd):
                     poll.unregister(fd)
+        # What it printed is in the pipe. What others print, whom it left in a shared jail, is not read.
         for fd in {stdio.output, stdio.error}:
-            while self._drain_one(fd):
-                pass
+            for _ in range(PIPE_READS):
+                if not self._drain_one(fd):
+                    break
 
     def _feed(self, pending: memoryview) -> memoryview:
         try:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+F_SETPIPE_SZ = 1031
+WIDE = 1 << 17
+
+
 class Stdio:
     """``input`` -1: the command reads nothing. ``error`` is ``output`` where the two are one."""
 
@@ -57,6 +61,15 @@ class Pipes(Stdio):
         else:
             self.actions.append((os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0))
         self.actions += [(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)]
+
+    def widen(self) -> None:
+        """Room for two of our reads, so that the command need not stand still while one is dealt with."""
+        import fcntl
+
+        try:
+            fcntl.fcntl(self.output, F_SETPIPE_SZ, WIDE)
+        except OSError:
+            return  # the user has too many pipes; it goes on more slowly
 
     @staticmethod
     def _pipe() -> tuple[int, int]:
