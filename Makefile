@@ -9,11 +9,16 @@ TEST_PROGRAMS := gcc:gcc git:git bwrap:bubblewrap setfattr:attr setfacl:acl unsh
 MISSING_PACKAGES = $(strip $(foreach pair,$(TEST_PROGRAMS), \
 	$(if $(shell command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
 
+# What `make kernels` calls, in the same way.
+KERNEL_PROGRAMS := qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs depmod:kmod cpio:cpio
+MISSING_KERNEL_PACKAGES = $(strip $(foreach pair,$(KERNEL_PROGRAMS), \
+	$(if $(shell PATH=$$PATH:/usr/sbin:/sbin; command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
+
 VENV := .venv
 RUN := $(VENV)/bin/python
 LAUNCHER := src/corral/_launcher/corral-launch
 
-.PHONY: help demo test check bench soak launcher test-programs clean
+.PHONY: help demo test check bench soak kernels launcher test-programs kernel-programs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -35,6 +40,9 @@ bench: test-programs $(VENV)/installed-dev $(LAUNCHER) ## launch times side by s
 
 soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 	$(RUN) -m pytest -m soak --timeout 1800
+
+kernels: kernel-programs $(LAUNCHER) ## probe, ladder and claims on other kernels, emulated; some minutes
+	PYTHONPATH=src:tests $(PYTHON) -m kernels.run_kernels $(KERNELS)
 
 launcher: | $(VENV) ## compile launcher/ afresh; a warning is an error
 	$(PYTHON) hatch_build.py -Werror
@@ -63,4 +71,12 @@ ifneq ($(MISSING_PACKAGES),)
 		{ echo "the tests need, and may not install: $(MISSING_PACKAGES)"; exit 1; }
 	apt-get update --quiet --quiet
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $(MISSING_PACKAGES)
+endif
+
+kernel-programs:
+ifneq ($(MISSING_KERNEL_PACKAGES),)
+	@[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || \
+		{ echo "this needs, and may not install: $(MISSING_KERNEL_PACKAGES)"; exit 1; }
+	apt-get update --quiet --quiet
+	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $(MISSING_KERNEL_PACKAGES)
 endif

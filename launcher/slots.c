@@ -51,25 +51,28 @@ void op_keep(void)
     must(sys(NR_fcntl, slot_of(0), F_SETFD, 0));
 }
 
-static int is_ours(int fd)
+/* The lowest descriptor of ours that is not below this one; ~0: there is none. */
+static unsigned next_of_ours(unsigned from)
 {
-    if (fd == launch.life || fd == launch.status)
-        return 1;
+    unsigned found = ~0u, also[] = {(unsigned)launch.life, (unsigned)launch.status}; /* `parent` fills no slot */
     for (int i = 0; i < SLOTS; i++)
-        if (launch.slot[i] == fd)
-            return 1;
-    return 0;
+        if (launch.slot[i] > 2 && (unsigned)launch.slot[i] >= from && (unsigned)launch.slot[i] < found)
+            found = (unsigned)launch.slot[i];
+    for (int i = 0; i < 2; i++)
+        if (also[i] >= from && also[i] < found)
+            found = also[i];
+    return found;
 }
 
-/* A descriptor that leaked into us would be a way around every fence: a directory outside, opened for us. */
+/* A descriptor that leaked into us would be a way around every fence: a directory outside, opened for us. By the gaps
+ * between ours, not one by one: a caller with a thousand descriptors gave us high numbers. */
 void op_close(void)
 {
-    int highest = launch.life > 2 ? launch.life : 2; /* `parent` fills no slot */
-    for (int i = 0; i < SLOTS; i++)
-        if (launch.slot[i] > highest)
-            highest = launch.slot[i];
-    for (int fd = 3; fd < highest; fd++)
-        if (!is_ours(fd))
-            sys(NR_close, fd);
-    must(sys(NR_close_range, highest + 1, ~0u, 0));
+    unsigned from = 3, ours;
+    while ((ours = next_of_ours(from)) != ~0u) {
+        if (ours > from)
+            must(sys(NR_close_range, from, ours - 1, 0));
+        from = ours + 1;
+    }
+    must(sys(NR_close_range, from, ~0u, 0));
 }

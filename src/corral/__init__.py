@@ -4,8 +4,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from corral.environment.aio import AsyncLocalEnvironment as AsyncLocalEnvironment
+    from corral.environment.aprocess import AsyncJob as AsyncJob
+    from corral.environment.aprocess import AsyncProcess as AsyncProcess
     from corral.environment.base import CommandResult, Posture
+    from corral.environment.jobs import Job
     from corral.environment.local import LocalEnvironment
+    from corral.environment.process import PIPE, Output, Process
     from corral.errors import (
         CommandFailed,
         CommandNotExecutable,
@@ -13,15 +18,19 @@ if TYPE_CHECKING:
         CommandTimeout,
         ConfigError,
         CorralError,
+        InputClosed,
+        JobExists,
         LaunchRefused,
         NotEnforceable,
         PathEscape,
         PathNotAllowed,
         PolicyError,
         Refused,
+        StillRunning,
     )
     from corral.jail.plan import Plan
     from corral.policy import Grant, Limits, Policy
+    from corral.sandbox import Sandbox
     from corral.variables import EnvRule
 
 __version__ = "0.1.0"
@@ -30,6 +39,11 @@ __version__ = "0.1.0"
 _HOMES = {
     **dict.fromkeys(("CommandResult", "Posture"), "corral.environment.base"),
     **dict.fromkeys(("LocalEnvironment",), "corral.environment.local"),
+    **dict.fromkeys(("PIPE", "Output", "Process"), "corral.environment.process"),
+    **dict.fromkeys(("Job",), "corral.environment.jobs"),
+    **dict.fromkeys(("AsyncJob", "AsyncLocalEnvironment", "AsyncProcess"), "corral.environment.aio"),
+    **dict.fromkeys(("Approval", "RiskRow"), "corral.approval"),
+    **dict.fromkeys(("Sandbox",), "corral.sandbox"),
     **dict.fromkeys(("Plan",), "corral.jail.plan"),
     **dict.fromkeys(("Grant", "Limits", "Policy"), "corral.policy"),
     **dict.fromkeys(("EnvRule",), "corral.variables"),
@@ -37,13 +51,16 @@ _HOMES = {
         (
             *("CommandFailed", "CommandNotExecutable", "CommandNotFound", "CommandTimeout", "ConfigError"),
             *("CorralError", "LaunchRefused", "NotEnforceable", "PathEscape", "PathNotAllowed"),
-            *("PolicyError", "Refused"),
+            *("InputClosed", "JobExists", "PolicyError", "Refused", "StillRunning"),
         ),
         "corral.errors",
     ),
 }
 
+# The async names need anyio (`pip install corral[async]`), so a star does not import them.
 __all__ = [
+    "PIPE",
+    "Approval",
     "CommandFailed",
     "CommandNotExecutable",
     "CommandNotFound",
@@ -53,17 +70,25 @@ __all__ = [
     "CorralError",
     "EnvRule",
     "Grant",
+    "InputClosed",
+    "Job",
+    "JobExists",
     "LaunchRefused",
     "Limits",
     "LocalEnvironment",
     "NotEnforceable",
+    "Output",
     "PathEscape",
     "PathNotAllowed",
     "Plan",
     "Policy",
     "PolicyError",
     "Posture",
+    "Process",
     "Refused",
+    "RiskRow",
+    "Sandbox",
+    "StillRunning",
 ]
 
 

@@ -83,3 +83,31 @@ class StillRunning(CorralError, TimeoutError):
 
 class JobExists(PolicyError):
     """A background job of that name is running."""
+
+
+class BadPath(PathEscape, ValueError):
+    """A path that names nothing: empty, or with a NUL byte in it."""
+
+
+class SensitivePath(Refused):
+    """A path goes through a name that holds secrets. No grant lifts that."""
+
+
+class StaleFile(Refused):
+    """A file is not any more what was read of it."""
+
+
+class FileTooLarge(CorralError, OSError):
+    """A file is larger than what was asked for."""
+
+
+class LinkLoop(CorralError, OSError):
+    """Symbolic links that lead to each other, or too many in a row."""
+
+
+class NotAFile(CorralError, OSError):
+    """A FIFO, a socket or a device stands where a file is wanted."""
+
+
+class NotAFileButDirectory(NotAFile, IsADirectoryError):
+    """A directory stands where a file is wanted."""

@@ -56,11 +56,11 @@ def main(subcommand: str, words: list[str]) -> int:
     return run_attached(ready, variables)
 
 
-def add_summary(enclosure: Enclosure, variables: dict[str, str]) -> None:
+def add_summary(enclosure: Enclosure, variables: dict[str, str], beside: str | None = None) -> None:
     """`corral why` works inside too: from a file that ``$CORRAL`` names."""
     from corral.denials.summary import publish
 
-    path = publish(enclosure)
+    path = publish(enclosure, beside)
     if path is not None:
         variables["CORRAL"] = path
 

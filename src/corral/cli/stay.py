@@ -31,7 +31,7 @@ def run_attached(ready: Ready, variables: dict[str, str]) -> int:
         if temp is not None:
             enclosure.use_temp(temp[0])
             variables["TMPDIR"] = temp[0].path
-            add_summary(enclosure, variables)
+            add_summary(enclosure, variables, os.path.dirname(temp[0].path))
         plan, words = enclosure.launchable(ready.argv)
         life = os.pidfd_open(os.getpid())
         steps = f"fd\0{LIFE_SLOT}\0{life}\0life\0{LIFE_SLOT}\0".encode()

@@ -147,25 +147,34 @@ def _mask_rules(enclosure: Enclosure) -> dict[str, str]:
 # ---- as a file ----
 
 
-def publish(enclosure: Enclosure) -> str | None:
-    """Have the jail show its summary; returns the path that ``$CORRAL`` is to name inside, None where there is no place
-    to keep it (a jail in a jail). Files are named by their content: many runs of one policy share one."""
-    state = made_state_directory()
-    if state is None or enclosure.choice.backend == "none":
+def publish(enclosure: Enclosure, beside: str | None = None) -> str | None:
+    """Have the jail show its summary; returns the path that ``$CORRAL`` is to name inside. Kept in a directory of the
+    caller's (``beside``) or, named by its content, in the state directory; None where there is neither (a jail in a
+    jail)."""
+    if enclosure.choice.backend == "none":
         return None
     content = summary_json(enclosure).encode()
-    directory = os.path.join(state, "summaries")
-    path = os.path.join(directory, f"{digest(content)[:32]}.json")
+    path = os.path.join(beside, "summary.json") if beside else _path_in_state(content)
+    if path is None:
+        return None
     if not os.path.exists(path):
-        os.makedirs(directory, 0o700, exist_ok=True)
-        _forget_oldest(directory)
-        beside = f"{path}.{os.getpid()}"
-        with open(beside, "wb") as file:
+        other = f"{path}.{os.getpid()}"
+        with open(other, "wb") as file:
             file.write(content)
-        os.chmod(beside, 0o444)
-        os.replace(beside, path)
+        os.chmod(other, 0o444)
+        os.replace(other, path)
     enclosure.use_summary(pin(path))
     return PATH_INSIDE if enclosure.choice.backend == "namespaces" else path
+
+
+def _path_in_state(content: bytes) -> str | None:
+    state = made_state_directory()
+    if state is None:
+        return None
+    directory = os.path.join(state, "summaries")
+    os.makedirs(directory, 0o700, exist_ok=True)
+    _forget_oldest(directory)
+    return os.path.join(directory, f"{digest(content)[:32]}.json")
 
 
 def _forget_oldest(directory: str) -> None:

@@ -6,6 +6,7 @@ import os
 import time
 from _thread import allocate_lock
 
+from corral.denials.summary import publish
 from corral.environment.base import CommandResult, Posture
 from corral.environment.temp import make_temp, remove_temp
 from corral.errors import CommandFailed, CommandTimeout, PolicyError
@@ -59,6 +60,7 @@ class Gate:
         check_choice("lifetime", lifetime, LIFETIMES)
         self.policy = policy
         self._temp: tuple[Place, int] | None = None
+        self._summary: str | None = None
         self._lock = allocate_lock()
         self._shared: SharedJail | None = None
         self.enclosure = Enclosure(root, policy)
@@ -153,8 +155,9 @@ class Gate:
     def _prepare_temp(self) -> None:
         with self._lock:
             if self._temp is None and self.posture.active:
-                self._temp = make_temp()
+                self._temp = make_temp(self.enclosure.writable)
                 self.enclosure.use_temp(self._temp[0])
+                self._summary = publish(self.enclosure, os.path.dirname(self._temp[0].path))
 
     def _deadline(self, timeout: float | None) -> float | None:
         wall = self.policy.limits.wall
@@ -175,6 +178,8 @@ class Gate:
             variables.pop(name, None)
         if self.posture.mechanism == "landlock" and self._temp is not None:
             variables["TMPDIR"] = self._temp[0].path
+        if self._summary is not None:
+            variables["CORRAL"] = self._summary
         return {**variables, **extra}, scrubbed.removed
 
 

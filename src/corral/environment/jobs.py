@@ -7,6 +7,7 @@ import os
 import select
 import threading
 
+from corral.environment.process import Process
 from corral.errors import CorralError, JobExists, PolicyError, StillRunning
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corral.environment.base import CommandResult
-    from corral.environment.process import Process
+    from corral.environment.streaming import Streaming
 
 PIECES_IN_TURN = 16  # of one job's output, before the next job is looked at
 
@@ -22,13 +23,15 @@ PIECES_IN_TURN = 16  # of one job's output, before the next job is looked at
 class Job:
     """Its output is taken all the time, so it never stands still because nobody reads. Any thread may use it."""
 
-    def __init__(self, name: str, process: Process) -> None:
+    def __init__(self, name: str, streaming: Streaming) -> None:
         self.name = name
-        self.argv = process.argv
-        self._process = process
+        self.argv = streaming.argv
+        self._process = Process(streaming)
+        self._streaming = streaming
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self.ended_fd = os.eventfd(0, os.EFD_CLOEXEC)  # readable once it has ended, for an event loop to wait for
+        # Readable once it has ended, for an event loop to wait for.
+        self.ended_fd = os.eventfd(0, os.EFD_CLOEXEC)
 
     def __repr__(self) -> str:
         return f"<Job {self.name!r} {'running' if self.is_running else 'ended'}>"
@@ -39,24 +42,24 @@ class Job:
 
     @property
     def output(self) -> str:
-        """Standard output so far (standard error with it, unless they were kept apart): the last of it, to the limit."""
+        """Standard output so far, and standard error with it unless kept apart: the last of it, to the limit."""
         return self.output_bytes.decode("utf-8", "replace")
 
     @property
     def output_bytes(self) -> bytes:
         with self._lock:
-            return self._process.stdout_tail.content()
+            return self._streaming.stdout_tail.content()
 
     @property
     def output_bytes_dropped(self) -> int:
         with self._lock:
-            return self._process.stdout_tail.dropped
+            return self._streaming.stdout_tail.dropped
 
     @property
     def error_output(self) -> str:
         """Standard error so far, where it was kept apart."""
         with self._lock:
-            return self._process.stderr_tail.content().decode("utf-8", "replace")
+            return self._streaming.stderr_tail.content().decode("utf-8", "replace")
 
     def write(self, content: bytes | str) -> None:
         self._process.write(content)
@@ -75,18 +78,29 @@ class Job:
 
     def stop(self) -> CommandResult:
         """End it and all it has started, and wait until that is gone."""
-        self._process.ask_to_end()
+        self.ask_to_end()
         return self.wait()
+
+    def ask_to_end(self) -> None:
+        """As `stop`; returns at once."""
+        self._streaming.ask_to_end()
 
     # ---- for the thread that takes its output ----
 
+    @property
+    def events(self) -> int:
+        return self._streaming.events.fileno()
+
     def take_output(self) -> bool:
         """What is there now, but not for long; true when there is no more to come."""
+        streaming = self._streaming
         for _ in range(PIECES_IN_TURN):
+            happened = streaming.happened()
+            if streaming.is_over or (not happened and streaming.is_running):
+                break
             with self._lock:
-                if self._process.is_over or not self._process.take_one():
-                    break
-        return self._process.is_over
+                streaming.advance(happened)
+        return streaming.is_over
 
     def conclude(self) -> None:
         with contextlib.suppress(CorralError):
@@ -117,7 +131,7 @@ class Jobs:
         with self._lock:
             return {name: job for name, job in self._named.items() if job is not None}
 
-    def add(self, name: str, start: Callable[[], Process]) -> Job:
+    def add(self, name: str, start: Callable[[], Streaming]) -> Job:
         if not name:
             raise PolicyError("a background job needs a name")
         with self._lock:
@@ -138,7 +152,7 @@ class Jobs:
                     del self._named[name]
         if former is not None:
             former.close()
-        fd = job._process.events.fileno()
+        fd = job.events
         self._listened[fd] = job
         self._events.register(fd, select.EPOLLIN)
         return job
@@ -158,7 +172,7 @@ class Jobs:
         """End all jobs, and come back when they are gone."""
         jobs = list(self.by_name().values())
         for job in jobs:
-            job._process.ask_to_end()
+            job.ask_to_end()
         for job in jobs:
             with contextlib.suppress(CorralError):
                 job.wait()

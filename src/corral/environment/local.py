@@ -15,15 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import Literal, Self, TypeVar
+    from typing import Literal, Self
 
     from corral.environment.base import CommandResult
     from corral.environment.jobs import Job, Jobs
     from corral.environment.process import Process
     from corral.environment.streaming import Streaming
     from corral.jail.plan import Plan
-
-    S = TypeVar("S", bound=Streaming)
 
 STDERR = ("apart", "merged")
 
@@ -201,17 +199,18 @@ class LocalEnvironment:
         """
         from corral.environment.process import Process
 
-        return self._start(
-            Process,
-            argv,
-            cwd=cwd,
-            env=env,
-            extra_env=extra_env,
-            stdin=stdin,
-            timeout=timeout,
-            output_limit=output_limit,
-            stderr=stderr,
-            pty=pty,
+        return Process(
+            self._start(
+                argv,
+                cwd=cwd,
+                env=env,
+                extra_env=extra_env,
+                stdin=stdin,
+                timeout=timeout,
+                output_limit=output_limit,
+                stderr=stderr,
+                pty=pty,
+            )
         )
 
     def background(
@@ -231,15 +230,13 @@ class LocalEnvironment:
         """Start a command and leave it alone: its output is taken and kept, to the limit. It ends with the
         environment. A name is free again when its job has ended."""
         from corral.environment.jobs import Jobs
-        from corral.environment.process import Process
 
         with self._lock:
             if self._jobs is None:
                 self._jobs = Jobs()
 
-        def started() -> Process:
+        def started() -> Streaming:
             return self._start(
-                Process,
                 argv,
                 cwd=cwd,
                 env=env,
@@ -266,7 +263,6 @@ class LocalEnvironment:
 
     def _start(
         self,
-        kind: Callable[..., S],
         argv: Sequence[str],
         *,
         cwd: str | None,
@@ -278,14 +274,16 @@ class LocalEnvironment:
         stderr: str,
         pty: bool = False,
         spawn: Callable[..., int] | None = None,
-    ) -> S:
+    ) -> Streaming:
+        from corral.environment.streaming import Streaming
+
         self._check_open()
         check_choice("stderr", stderr, STDERR)
         gate = self._gate
         limit = gate.output_limit(output_limit)
         entry = gate.admit(argv, cwd, env, extra_env, timeout, terminal=pty)
         try:
-            started = kind(
+            streaming = Streaming(
                 gate,
                 entry,
                 stdin=stdin,
@@ -298,5 +296,5 @@ class LocalEnvironment:
         except BaseException:
             gate.release(entry)
             raise
-        self._running.add(started)
-        return started
+        self._running.add(streaming)
+        return streaming

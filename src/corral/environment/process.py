@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import time
-from _thread import allocate_lock
 
-from corral.environment.streaming import BACKLOG, PIPE, Output, Streaming
-from corral.errors import CorralError, InputClosed, StillRunning
+from corral.environment.streaming import BACKLOG, PIPE, Output
+from corral.errors import InputClosed, StillRunning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Self
 
     from corral.environment.base import CommandResult
+    from corral.environment.streaming import Streaming
 
 __all__ = ["PIPE", "Output", "Process"]
 
 
-class Process(Streaming):
+class Process:
     """Iterate it for its output; leave its ``with`` block and its whole tree is gone. One thread may read while
-    another writes; `signal`, `resize` and `stop` may come from anywhere."""
+    another writes; `signal`, `resize`, `stop` and `close` may come from anywhere."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        self._turn = allocate_lock()  # of whoever waits for events
-        super().__init__(*args, **options)
-        try:
-            while not self._launch.running and self._launch.ended is None:
-                select.select([self._launch.status], [], [])
-                self._launch.read_status()
-            if not self._launch.running:
-                self._finish()  # says why it never ran
-        except BaseException:
-            if self._result is None and self._error is None:
-                self._launch.end()
-                self._close()
-            raise
+    def __init__(self, streaming: Streaming) -> None:
+        self.argv = streaming.argv
+        self._streaming = streaming
+        await_command(streaming)
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +41,11 @@ class Process(Streaming):
     def __repr__(self) -> str:
         return f"<Process {self.argv[0]} {'running' if self.is_running else 'ended'}>"
 
+    @property
+    def is_running(self) -> bool:
+        """As far as is known: it is looked at while you read or wait."""
+        return self._streaming.is_running
+
     # ---- output ----
 
     def __iter__(self) -> Iterator[Output]:
@@ -61,81 +55,90 @@ class Process(Streaming):
 
     def read(self, timeout: float | None = None) -> Output | None:
         """The next piece of output; None when there will be no more. StillRunning if none came in that time."""
+        streaming = self._streaming
         until = None if timeout is None else time.monotonic() + timeout
-        with self._turn:
-            while self._open:
-                output = self._advance(self._happened(until))
+        with streaming.turn:
+            while streaming.has_output:
+                output = streaming.advance(self._happened(until))
                 if output is not None:
                     return output
         return None
 
     def wait(self, timeout: float | None = None) -> CommandResult:
         """Until the whole tree is gone. Output that nobody has read is not lost: its tail is in the result."""
+        streaming = self._streaming
         until = None if timeout is None else time.monotonic() + timeout
-        with self._turn:
-            if self._result is None and self._error is None:
-                while not self.is_over:
-                    self._advance(self._happened(until))
-            return self._finish()
+        with streaming.turn:
+            while not streaming.is_over:
+                streaming.advance(self._happened(until))
+            return streaming.finish()
 
     def stop(self) -> CommandResult:
         """End it and all it has started, now."""
-        self.ask_to_end()
+        self._streaming.ask_to_end()
         return self.wait()
 
     def close(self) -> None:
         """As `stop`, whatever came of it. Harmless twice."""
-        with contextlib.suppress(CorralError):
-            self.stop()
-
-    def take_one(self) -> bool:
-        """Deal with what there is without waiting; false if there was nothing."""
-        happened = self.events.poll(0)
-        if happened or self._launch.ended is not None:
-            self._advance(happened)
-        return bool(happened)
+        self._streaming.close()
 
     def _happened(self, until: float | None) -> list[tuple[int, int]]:
-        if self._launch.ended is not None:
-            return self.events.poll(0)
         if until is None:
-            return self.events.poll()
-        happened = self.events.poll(max(0.0, until - time.monotonic()))
-        if not happened and time.monotonic() >= until:
+            return self._streaming.happened(None)
+        happened = self._streaming.happened(max(0.0, until - time.monotonic()))
+        if not happened and self.is_running and time.monotonic() >= until:
             raise StillRunning(f"{self.argv[0]} is still running")
         return happened
 
-    # ---- input ----
+    # ---- input, signals, size ----
 
     def write(self, content: bytes | str) -> None:
         """To its standard input, or its terminal. What it does not read at once is kept and fed to it while you read
         or wait; beyond a megabyte of that, this waits until it has read some. InputClosed if it never will."""
-        self._queue(content)
-        while self._backlog > BACKLOG:
+        streaming = self._streaming
+        streaming.queue(content)
+        while streaming.backlog > BACKLOG:
             self._wait_for_room()
-            with self._lock:
-                self._feed()
-        if self._stdio.input < 0:
+            streaming.feed()
+        if streaming.input_is_gone:
             raise InputClosed(f"{self.argv[0]} does not read its input any more")
 
-    def close_stdin(self) -> None:
-        """No more input will come. At a terminal: what ^D does."""
-        self._close_input()
-
     def _wait_for_room(self) -> None:
-        """On copies, since whoever reads meanwhile may close the originals."""
-        with self._lock:
-            if self._stdio.input < 0 or self._launch.status < 0:
-                return
-            copies = os.dup(self._stdio.input), os.dup(self._launch.status)
+        copies = self._streaming.copies_to_watch()
+        if not copies:
+            return
         try:
             poll = select.poll()
             poll.register(copies[0], select.POLLOUT)
             poll.register(copies[1], select.POLLHUP)
-            hung_up = any(fd == copies[1] for fd, _ in poll.poll())
+            is_over = any(fd == copies[1] for fd, _ in poll.poll())
         finally:
             for fd in copies:
                 os.close(fd)
-        if hung_up:
-            with self._lock:
-                self._drop_input()
+        if is_over:
+            self._streaming.drop_input()
+
+    def close_stdin(self) -> None:
+        """No more input will come. At a terminal: what ^D does."""
+        self._streaming.close_input()
+
+    def signal(self, number: int) -> None:
+        """To the command itself. SIGKILL goes to all it has started, as `stop` does."""
+        self._streaming.signal(number)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Of its terminal; the programs in the foreground get SIGWINCH."""
+        self._streaming.resize(rows, columns)
+
+
+def await_command(streaming: Streaming) -> None:
+    """Until the command itself runs; raises what kept it from running."""
+    try:
+        while not streaming.has_run and streaming.is_running:
+            streaming.hear()
+    except BaseException:
+        streaming.close()
+        raise
+    if not streaming.has_run:
+        streaming.close()
+        streaming.finish()

@@ -1,6 +1,6 @@
 """Streaming: a command under way whose output is taken as it comes. Nothing here waits; who waits, and how, is the
-business of :mod:`process` (a thread), :mod:`jobs` (one thread for all) and :mod:`aio` (an event loop). All of them wait
-for one descriptor, ``events``."""
+business of :mod:`process` (a thread), :mod:`jobs` (one thread for all) and :mod:`aprocess` (an event loop). All of them
+wait for one descriptor, ``events``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.jail.stdio import Pipes, Stdio, Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from corral.environment.base import CommandResult
     from corral.environment.gate import Entry, Gate
@@ -70,16 +70,19 @@ class Streaming:
         self.argv = entry.plan.argv
         self._gate, self._entry, self._on_end = gate, entry, ended
         self._lock = allocate_lock()  # of the input, and of the supervisor's pid
+        self.turn = allocate_lock()  # of the thread that deals with what happens
         self._result: CommandResult | None = None
         self._error: Exception | None = None
         self._waiting = [memoryview(_input_bytes(stdin))] if stdin not in (None, PIPE) else []
-        self._backlog = sum(map(len, self._waiting))
+        self.backlog = sum(map(len, self._waiting))
         self._input_ends = stdin != PIPE and not pty
         self._after_end = 0
         self._last = -1
         self._stdio: Stdio = (
             Terminal(ROWS, COLUMNS) if pty else Pipes(has_input=stdin is not None, merged=merged)
         )
+        if isinstance(self._stdio, Pipes):
+            self._stdio.widen()
         try:
             self._launch = Launch(
                 entry.plan, entry.words, entry.variables, self._stdio, entry.deadline, spawn
@@ -106,8 +109,7 @@ class Streaming:
         if self._stdio.input >= 0 and self._stdio.input not in self._open:
             os.set_blocking(self._stdio.input, False)
             self.events.register(self._stdio.input, 0)
-        with self._lock:
-            self._feed()
+        self.feed()
 
     @property
     def is_running(self) -> bool:
@@ -115,14 +117,28 @@ class Streaming:
         return self._launch.ended is None
 
     @property
+    def has_run(self) -> bool:
+        """Whether the command itself was started."""
+        return self._launch.running
+
+    @property
+    def has_output(self) -> bool:
+        """Whether more may come."""
+        return bool(self._open)
+
+    @property
     def is_over(self) -> bool:
         """Whether the whole tree is gone and all that it printed was taken."""
         return self._launch.ended is not None and not self._open
 
+    @property
+    def is_finished(self) -> bool:
+        return self._result is not None or self._error is not None
+
     # ---- from any thread ----
 
     def signal(self, number: int) -> None:
-        """To the command itself. SIGKILL goes to all it has started, as `stop` does."""
+        """To the command itself; SIGKILL to all it has started."""
         if number == SIGSTOP:
             raise PolicyError("SIGSTOP cannot be passed on to a command; SIGTSTP can")
         if number == SIGKILL:
@@ -132,7 +148,6 @@ class Streaming:
             self._launch.signal(int(number))
 
     def resize(self, rows: int, columns: int) -> None:
-        """Of its terminal; the programs in the foreground get SIGWINCH."""
         if not isinstance(self._stdio, Terminal):
             raise PolicyError("only a command that was started with pty=True has a size")
         with self._lock:
@@ -144,34 +159,53 @@ class Streaming:
         with self._lock:
             self._launch.ask_to_end()
 
-    # ---- input ----
+    # ---- input, from any thread ----
 
-    def _queue(self, content: bytes | str) -> None:
+    @property
+    def input_is_gone(self) -> bool:
+        return self._stdio.input < 0
+
+    def queue(self, content: bytes | str) -> None:
+        view = memoryview(_input_bytes(content))
         with self._lock:
             if self._stdio.input < 0 or self._input_ends:
                 raise InputClosed(f"{self.argv[0]}: its input is closed")
-            view = memoryview(_input_bytes(content))
-            self._waiting.append(view)
-            self._backlog += len(view)
+            if view:
+                self._waiting.append(view)
+                self.backlog += len(view)
             self._feed()
 
-    def _close_input(self) -> None:
+    def close_input(self) -> None:
         if self._stdio.is_terminal:
-            self._queue(END_OF_INPUT)
+            self.queue(END_OF_INPUT)
             return
         with self._lock:
             self._input_ends = True
             self._feed()
 
+    def feed(self) -> None:
+        """As much of the input as fits now."""
+        with self._lock:
+            self._feed()
+
+    def drop_input(self) -> None:
+        with self._lock:
+            self._drop_input()
+
+    def copies_to_watch(self) -> tuple[int, ...]:
+        """Of the input and of the status line, for a writer to wait for: whoever reads may close the originals."""
+        with self._lock:
+            if self._stdio.input < 0 or self._launch.status < 0:
+                return ()
+            return os.dup(self._stdio.input), os.dup(self._launch.status)
+
     def _feed(self) -> None:
-        """As much of the input as fits now. The lock is held."""
-        fd = self._stdio.input
-        if fd < 0:
+        if self._stdio.input < 0:
             return
         try:
             while self._waiting:
-                written = os.write(fd, self._waiting[0][:BACKLOG])
-                self._backlog -= written
+                written = os.write(self._stdio.input, self._waiting[0][:BACKLOG])
+                self.backlog -= written
                 rest = self._waiting[0][written:]
                 if rest:
                     self._waiting[0] = rest
@@ -195,45 +229,56 @@ class Streaming:
 
     def _drop_input(self) -> None:
         self._waiting.clear()
-        self._backlog = 0
+        self.backlog = 0
         self._input_ends = True
-        if not self._stdio.is_terminal:
+        if self._stdio.input >= 0 and not self._stdio.is_terminal:
             self.events.unregister(self._stdio.input)  # a writer that waits may hold a copy of it
             os.close(self._stdio.input)
             self._stdio.input = -1
 
-    # ---- output ----
+    # ---- what happens, and the output that comes of it ----
 
-    def _advance(self, events: Iterable[tuple[int, int]]) -> Output | None:
+    def hear(self) -> None:
+        """Wait for what the launcher says, and nothing else."""
+        poll = select.poll()
+        poll.register(self._launch.status, select.POLLIN)
+        poll.poll()
+        self._launch.read_status()
+
+    def happened(self, timeout: float | None = 0) -> list[tuple[int, int]]:
+        """What `advance` is to deal with. Once the command has ended nothing is waited for."""
+        return self.events.poll(timeout) if self._launch.ended is None else []
+
+    def advance(self, happened: list[tuple[int, int]]) -> Output | None:
         """Deal with what happened, and take one piece of output if there is one. Status and input first, and the
         streams in turn: a flood on one of them holds up nothing."""
         launch = self._launch
         ready: list[int] = []
-        for fd, mask in events:
+        for fd, mask in happened:
             if fd == launch.status:
-                if launch.read_status():
-                    self.events.unregister(fd)
+                launch.read_status()
             else:
                 if fd == self._stdio.input and mask & ~select.EPOLLIN:
-                    with self._lock:
-                        self._feed()
+                    self.feed()
                 if fd in self._open:
                     ready.append(fd)
-        if len(ready) > 1 and ready[0] == self._last:
+        if launch.ended is not None:
+            ready = list(self._open)  # all that it printed is there by now
+        elif len(ready) > 1 and ready[0] == self._last:
             ready.reverse()
         for fd in ready:
             output = self._take(fd)
             if output is not None:
                 self._last = fd
                 return output
-        if launch.ended is not None and not ready:
-            self._open.clear()  # somebody else has them; what the command printed is all here
         return None
 
     def _take(self, fd: int) -> Output | None:
         try:
             chunk = os.read(fd, CHUNK)
         except BlockingIOError:
+            if self._launch.ended is not None:
+                self._open.discard(fd)  # somebody else has it open; what the command printed is all here
             return None
         except OSError:  # a terminal that nobody has open any more
             chunk = b""
@@ -242,26 +287,18 @@ class Streaming:
             self._after_end += len(chunk)
         if not chunk or self._after_end > AFTER_END:
             self._open.discard(fd)
-            self.events.unregister(fd)
+            if self._launch.ended is None:
+                self.events.unregister(fd)
             return None
         tail.add(chunk)
         return Output(name, chunk)
 
     # ---- the end ----
 
-    def close(self) -> None:
-        """End it, and come back when its tree is gone. Harmless twice."""
-        if self._result is None and self._error is None:
-            self.ask_to_end()
-            self._launch.end()
-            self._open.clear()
-            with contextlib.suppress(CorralError):
-                self._finish()
-
-    def _finish(self) -> CommandResult:
+    def finish(self) -> CommandResult:
         """Once it is over: everything is given back. The same result, or error, every time."""
-        if self._result is None and self._error is None:
-            self._close()
+        if not self.is_finished:
+            self._give_back()
             try:
                 status, cpu, rss = self._launch.verdict(self.stderr_tail.content)
                 outcome = Outcome(status, self._launch.over, self.stdout_tail, self.stderr_tail, cpu, rss)
@@ -273,7 +310,18 @@ class Streaming:
         assert self._result is not None
         return self._result
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End it, and come back when its tree is gone. Harmless twice."""
+        self.ask_to_end()
+        with self.turn:
+            if not self.is_finished:
+                self._launch.end()
+                while not self.is_over:
+                    self.advance(self.happened())
+                with contextlib.suppress(CorralError):
+                    self.finish()
+
+    def _give_back(self) -> None:
         with self._lock:
             self._open.clear()
             self.events.close()

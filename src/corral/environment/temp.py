@@ -22,17 +22,24 @@ if TYPE_CHECKING:
 def make_temp(writable: Iterable[Place] = ()) -> tuple[Place, int]:
     """A new directory for the jail's /tmp, and the descriptor whose lock says that it is in use. What lies beside it,
     in the directory made for this environment, is ours alone: it is never made where a command may write."""
-    parent = os.path.join(_base(tuple(place.path for place in writable)), f"corral-{os.getuid()}")
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(parent, 0o700)
-    info = os.lstat(parent)
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
-        raise PolicyError(f"{parent} is not a private directory of yours; remove it", path=parent)
-    _sweep(parent)
-    path = tempfile.mkdtemp(dir=parent)
+    base = _base(tuple(place.path for place in writable))
+    parent = os.path.join(base, f"corral-{os.getuid()}")
+    if _is_ours(parent):
+        _sweep(parent)
+        path = tempfile.mkdtemp(dir=parent)
+    else:  # somebody else was first with that name; nobody can foretell this one
+        path = tempfile.mkdtemp(prefix=f"corral-{os.getuid()}-", dir=base)
     lock = _lock(path)
     os.mkdir(os.path.join(path, "tmp"), 0o700)
     return pin_directory(os.path.join(path, "tmp")), lock
+
+
+def _is_ours(parent: str) -> bool:
+    """A directory that only we can write, made if it is not there."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(parent, 0o700)
+    info = os.lstat(parent)
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o077
 
 
 def _base(writable: tuple[str, ...]) -> str:

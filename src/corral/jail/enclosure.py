@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 # Directories that a jail replaces by private ones; what is granted below them has to be put back.
 PRIVATE_PLACES = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")
+GROUNDS = 8  # runs at once that need not make a network of their own
 PROJECT_CONFIG = "corral.toml"
 
 
@@ -71,7 +72,7 @@ class Enclosure:
         self._compiled: dict[tuple[str, bool, Ground | None, bool], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
         self._grounds: list[Ground] = []
-        self._had_ground = False
+        self._grounds_made = 0
         self._masks: Masks | None = None
         self._layers: dict[str, Layer] = {}
         self._mounts = -1
@@ -267,6 +268,10 @@ class Enclosure:
         front: list[Step] = [(("parent",), "end with whoever started us")]
         verbs = {"drop": "unset", "keep": "retain", "set": "retain"}
         scrubbing = [((verbs[rule.verb], rule.name), "the environment") for rule in self.policy.environment]
+        # A temp directory of the spawner's is read-only inside, or not there; ours comes by wrap_env, or is /tmp.
+        own = ("TMP", "TEMP") if self.choice.backend == "landlock" else ("TMPDIR", "TMP", "TEMP")
+        given = {rule.name for rule in self.policy.environment if rule.verb == "set"}
+        scrubbing += [(("unset", name), "the environment") for name in own if name not in given]
         return plan.replace(steps=(*front, *scrubbing, *plan.steps))
 
     def launchable(
@@ -307,9 +312,9 @@ class Enclosure:
         with self._lock:
             if self._grounds:
                 return self._grounds.pop()
-            if self._had_ground:
-                return None  # another run has it; this one makes its own
-            self._had_ground = True
+            if self._grounds_made == GROUNDS:
+                return None  # other runs have them; this one makes its own
+            self._grounds_made += 1
         return make_ground(self.host, ["user", "net"] if self.policy.network == "off" else ["user"])
 
     def give_back(self, ground: Ground | None) -> None:

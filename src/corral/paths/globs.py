@@ -1,4 +1,4 @@
-"""Writable globs: their grammar, and the bound a whole command gets for each.
+"""Writable globs: their grammar, what they match, and the bound a whole command gets for each.
 
 A command can be bound to directories and to existing files, not to patterns. Where that bound would be wider
 than what the glob says, the glob is refused with the one that was probably meant, never widened in silence.
@@ -102,3 +102,69 @@ def bound(glob: str) -> tuple[str, bool]:
             return "/".join(fixed) or ".", False
         fixed.append(segment.replace("\\", ""))
     return "/".join(fixed), True
+
+
+def matches(glob: str, path: str) -> bool:
+    """Whether a checked glob means this path, which is clean and relative. ``P/**`` is P and all below it; a ``**``
+    in front or in between stands for any number of directories, none included."""
+    segments = glob.split("/")
+    if "**" not in segments:
+        return matches_name(glob, path)
+    at = segments.index("**")
+    prefix = "/".join(segments[:at]).replace("\\", "")
+    if prefix:
+        if path == prefix:
+            return at == len(segments) - 1
+        if not path.startswith(prefix + "/"):
+            return False
+        path = path[len(prefix) + 1 :]
+    rest = "/".join(segments[at + 1 :])
+    if not rest:
+        return True
+    names = path.split("/")
+    return any(matches_name(rest, "/".join(names[i:])) for i in range(len(names)))
+
+
+def matches_name(pattern: str, text: str) -> bool:
+    """As Go's ``path.Match``: ``*`` and ``?`` do not cross a slash, a class may. Linear but for one step back."""
+    i = j = 0
+    star = resume = -1
+    while j < len(text) or i < len(pattern):
+        if i < len(pattern) and pattern[i] == "*":
+            star, resume, i = i, j, i + 1
+            continue
+        after = _one(pattern, i, text[j]) if i < len(pattern) and j < len(text) else None
+        if after is not None:
+            i, j = after, j + 1
+        elif star >= 0 and resume < len(text) and text[resume] != "/":
+            resume += 1
+            i, j = star + 1, resume
+        else:
+            return False
+    return True
+
+
+def _one(pattern: str, i: int, char: str) -> int | None:
+    """The position behind the piece of pattern at ``i`` if that stands for this character."""
+    if pattern[i] == "?":
+        return i + 1 if char != "/" else None
+    if pattern[i] == "[":
+        return _in_class(pattern, i + 1, char)
+    if pattern[i] == "\\":
+        i += 1
+    return i + 1 if pattern[i] == char else None
+
+
+def _in_class(pattern: str, i: int, char: str) -> int | None:
+    negated = pattern[i] == "^"
+    start = i = i + negated
+    found = False
+    while i == start or pattern[i] != "]":
+        low, i = _member(pattern, i)
+        high, i = _member(pattern, i + 1) if pattern[i] == "-" else (low, i)
+        found = found or low <= char <= high
+    return i + 1 if found != negated else None
+
+
+def _member(pattern: str, i: int) -> tuple[str, int]:
+    return (pattern[i + 1], i + 2) if pattern[i] == "\\" else (pattern[i], i + 1)

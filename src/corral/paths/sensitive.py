@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 # Key material and private history under home. One name a line of thought; whole directories where a directory
 # is the unit. Shell start-up files are not here: commands need them.
 KEY_MATERIAL: tuple[str, ...] = (
@@ -32,3 +38,79 @@ ROOT_KEY_MATERIAL: tuple[str, ...] = (
     *("/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key"),
     *("/etc/krb5.keytab", "/etc/ssl/private", "/etc/letsencrypt", "/etc/wireguard", "/etc/sudoers"),
 )
+
+# Names that no file tool goes through, at any depth, whatever is allowed. The list can be added to, not shortened.
+SEGMENTS = (".git", ".ssh", ".aws", ".gnupg", ".env")
+FAMILY = ".env."
+
+# What some file systems take for the same name: HFS+ does not see these, FAT and NTFS drop dots and blanks at the
+# end and have a second, short name for everything.
+_UNSEEN = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+_SHORT = tuple(name[1:] + "~" for name in SEGMENTS)
+# File systems on Linux that do not tell cases apart: FAT, exFAT, NTFS, CIFS, SMB, HFS, HFS+.
+_FOLDING = {0x4D44, 0x2011BAB0, 0x7366746E, 0x5346544E, 0xFF534D42, 0xFE534D42, 0x517B, 0x4244, 0x482B}
+FS_IOC_GETFLAGS, FS_CASEFOLD_FL = 0x80086601, 0x40000000
+STATFS_BYTES = 256
+
+
+def sensitive_rule(name: str, more: Iterable[str] = ()) -> str | None:
+    """The rule that one name of a path falls under, or None."""
+    if name in SEGMENTS:
+        return name
+    if name.startswith(FAMILY):
+        return FAMILY + "*"
+    for pattern in more:
+        from corral.paths.globs import matches_name
+
+        if matches_name(pattern, name):
+            return pattern
+    return None
+
+
+def folded_rule(name: str, more: Iterable[str] = ()) -> str | None:
+    """The rule for a name where cases are one, as are some other spellings."""
+    plain = name.translate(_UNSEEN).casefold().rstrip(". ").partition(":")[0]
+    if plain.startswith(_SHORT):
+        return "." + plain.partition("~")[0]
+    return sensitive_rule(plain, more)
+
+
+def could_be_folded(name: str) -> bool:
+    """Whether it is worth asking the file system at all."""
+    return not name.isascii() or name[0] == "." or "~" in name
+
+
+def folds_case(directory: int) -> bool:
+    """Whether names in this directory (a descriptor) stand for others that differ in case. Where it cannot be
+    told, it is taken to be so: the names it is asked for are rare."""
+    import sys
+
+    try:
+        if sys.platform == "darwin":
+            return os.fpathconf(directory, 11) == 0  # _PC_CASE_SENSITIVE
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return True
+    try:
+        return _kind_of_file_system(fd) in _FOLDING or _has_casefold_flag(fd)
+    finally:
+        os.close(fd)
+
+
+def _kind_of_file_system(fd: int) -> int:
+    import ctypes
+
+    room = ctypes.create_string_buffer(STATFS_BYTES)
+    if ctypes.CDLL(None).fstatfs(fd, room):
+        return 0
+    return int.from_bytes(room.raw[: ctypes.sizeof(ctypes.c_long)], "little") & 0xFFFFFFFF
+
+
+def _has_casefold_flag(fd: int) -> bool:
+    import fcntl
+
+    try:
+        flags = fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8))
+    except OSError:
+        return False  # a file system without such flags
+    return bool(int.from_bytes(flags[:4], "little") & FS_CASEFOLD_FL)

@@ -1,0 +1,284 @@
+"""A write that is whole or absent: a hidden temp file beside the target, renamed over it when it is on the disk.
+
+The temp file is locked while it is written. One that is not locked belongs to nobody any more, its writer was
+killed, and the next use of the directory removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+
+from corral.errors import NotAFile, NotAFileButDirectory, PathNotAllowed
+from corral.paths.names import escapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal
+
+    from corral.paths.parents import Parent
+
+    Existing = Literal["replace", "refuse"]
+    Links = Literal["refuse", "break"]
+
+PREFIX = ".corral-"
+RANDOM_BYTES = 8
+ATTEMPTS = 100
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+# Bits that a new content does not inherit: who trusted the old one did not see this one.
+KEPT_MODE = 0o777
+LOST_ATTRIBUTES = ("security.capability", "security.ima", "security.evm")
+ACCESS_LIST = "system.posix_acl_access"
+RENAME_NOREPLACE = 1
+
+KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a directory",
+}
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is one that we give to a file before it is whole."""
+    rest = name[len(PREFIX) :]
+    return (
+        name.startswith(PREFIX) and len(rest) == 2 * RANDOM_BYTES and not set(rest) - set("0123456789abcdef")
+    )
+
+
+def refuse_unless_file(info: os.stat_result, path: str) -> None:
+    kind = stat.S_IFMT(info.st_mode)
+    if kind == stat.S_IFREG:
+        return
+    if kind == stat.S_IFLNK:
+        raise escapes(path, "is a symbolic link")
+    refusal = NotAFileButDirectory if kind == stat.S_IFDIR else NotAFile
+    what = KINDS.get(kind, "something else")
+    raise refusal(f"{path} is not a regular file but {what}", path=path, rule="regular file")
+
+
+class Pending:
+    """A file that is being written: ``fd`` takes its content, :meth:`commit` puts it in its place, and
+    :meth:`discard`, harmless afterwards, leaves all as it was. ``parent`` is closed by whoever opened it.
+
+    ``verify`` is called right before the rename, and raises to refuse it."""
+
+    def __init__(
+        self,
+        parent: Parent,
+        *,
+        existing: Existing = "replace",
+        links: Links = "refuse",
+        verify: Callable[[], None] | None = None,
+    ) -> None:
+        self._parent = parent
+        self._existing = existing
+        self._verify = verify
+        self._old = replaceable(parent, existing, links)
+        self.fd, self._name = _new_file(parent.fd, 0o666 if self._old is None else 0o600)
+
+    def commit(self) -> os.stat_result:
+        """On the disk and in its place. Returns what fstat says of it."""
+        parent = self._parent
+        if self._old is not None:
+            _keep_attributes(parent, self._old, self.fd)
+        os.fsync(self.fd)
+        if self._verify is not None:
+            self._verify()
+        rename(parent, parent, self._existing, self._name)
+        self._name = ""
+        parent.keep()
+        info = os.fstat(self.fd)
+        self.discard()
+        sync_directory(parent.fd)
+        return info
+
+    def discard(self) -> None:
+        if self._name:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._name, dir_fd=self._parent.fd)
+            self._name = ""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def write_all(fd: int, content: bytes | memoryview) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sweep(directory: int) -> None:
+    """Remove what killed writers left in a directory."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return  # not ours to read
+    for name in names:
+        if is_temporary(name):
+            sweep_one(directory, name)
+
+
+def sweep_one(directory: int, name: str) -> None:
+    """Remove one temp file if nobody holds its lock."""
+    with contextlib.suppress(OSError):
+        fd = os.open(name, LOOK, dir_fd=directory)
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=directory)
+        finally:
+            os.close(fd)
+
+
+# ---- before ----
+
+
+def look_at(parent: Parent) -> os.stat_result | None:
+    try:
+        return os.stat(parent.name, dir_fd=parent.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, parent.path) from None
+
+
+def replaceable(parent: Parent, existing: Existing, links: Links) -> os.stat_result | None:
+    """What is to be replaced, if it may be."""
+    info = look_at(parent)
+    if info is None:
+        return None
+    if existing == "refuse":
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), parent.path)
+    refuse_unless_file(info, parent.path)
+    if not may_write(parent, info):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), parent.path)
+    if info.st_nlink > 1 and links == "refuse":
+        raise PathNotAllowed(
+            f"{parent.path} has {info.st_nlink} names; writing it would part it from the others",
+            path=parent.path,
+            rule="hardlinks",
+            grant='write_file(…, links="break")',
+        )
+    return info
+
+
+def may_write(parent: Parent, info: os.stat_result) -> bool:
+    """Root may write everything; that is no reason to replace what somebody protected by ``chmod -w``."""
+    if os.geteuid() == 0:
+        return bool(info.st_mode & stat.S_IWUSR)
+    return os.access(parent.name, os.W_OK, dir_fd=parent.fd, effective_ids=True)
+
+
+def _new_file(directory: int, mode: int) -> tuple[int, str]:
+    for _ in range(ATTEMPTS):
+        name = PREFIX + os.urandom(RANDOM_BYTES).hex()
+        fd = os.open(name, NEW, mode, dir_fd=directory)
+        try:
+            if _is_ours(fd):
+                return fd, name
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=directory)
+            os.close(fd)
+            raise
+        os.close(fd)
+    raise OSError(errno.EAGAIN, "somebody removes every temp file at once")
+
+
+def _is_ours(fd: int) -> bool:
+    """Between making a file and locking it, another process may have taken it for one that was left behind."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(fd).st_nlink > 0
+
+
+# ---- after ----
+
+
+def _keep_attributes(parent: Parent, old: os.stat_result, fd: int) -> None:
+    """Owner, extended attributes (access lists are among them) and mode of what is replaced, as far as we may."""
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
+        for uid, gid in ((old.st_uid, old.st_gid), (-1, old.st_gid)):
+            with contextlib.suppress(PermissionError):
+                os.fchown(fd, uid, gid)
+                break
+    _keep_mode(parent, old.st_mode & KEPT_MODE, fd)
+
+
+def _keep_mode(parent: Parent, mode: int, fd: int) -> None:
+    if not hasattr(os, "listxattr"):
+        os.fchmod(fd, mode)
+        return
+    with contextlib.suppress(OSError):
+        os.removexattr(fd, ACCESS_LIST)  # what the directory gives to new files is not the old file's
+    try:
+        before = os.open(parent.name, LOOK, dir_fd=parent.fd)
+    except OSError:
+        # Its access list cannot be seen, and with one the group's bits mean something else.
+        os.fchmod(fd, mode & 0o707)
+        return
+    try:
+        os.fchmod(fd, mode)
+        _copy_attributes(before, fd)
+    finally:
+        os.close(before)
+
+
+def _copy_attributes(before: int, fd: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without any
+        for name in os.listxattr(before):
+            if name not in LOST_ATTRIBUTES:
+                with contextlib.suppress(OSError):
+                    os.setxattr(fd, name, os.getxattr(before, name))
+
+
+def rename(source: Parent, target: Parent, existing: Existing, name: str | None = None) -> None:
+    """By descriptor. ``name``: what it is called in the source's directory, if not as the caller said."""
+    old = source.name if name is None else name
+    try:
+        if existing == "replace":
+            os.rename(old, target.name, src_dir_fd=source.fd, dst_dir_fd=target.fd)
+        elif not _rename_to_new(source.fd, old, target.fd, target.name):
+            # A second name, which cannot be made where there is something, and the first one taken away.
+            os.link(old, target.name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
+            os.unlink(old, dir_fd=source.fd)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, target.path) from None
+
+
+def _rename_to_new(source: int, old: str, target: int, new: str) -> bool:
+    """``renameat2`` that replaces nothing; False where there is no such thing."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "renameat2"):
+        return False
+    if libc.renameat2(source, os.fsencode(old), target, os.fsencode(new), RENAME_NOREPLACE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL):
+        return False
+    raise OSError(code, os.strerror(code))
+
+
+def sync_directory(directory: int) -> None:
+    try:
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    except PermissionError:
+        return  # a directory that may be written and not read
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
