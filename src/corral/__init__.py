@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from corral.denials import Denial, attribute
     from corral.environment.aio import AsyncLocalEnvironment as AsyncLocalEnvironment
     from corral.environment.aprocess import AsyncJob as AsyncJob
     from corral.environment.aprocess import AsyncProcess as AsyncProcess
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 
 # Imported when first asked for: `corral run` must not pay for what it does not use.
 _HOMES = {
+    **dict.fromkeys(("Denial", "attribute"), "corral.denials"),
     **dict.fromkeys(("CommandResult", "Posture"), "corral.environment.base"),
     **dict.fromkeys(("LocalEnvironment",), "corral.environment.local"),
     **dict.fromkeys(("PIPE", "Output", "Process"), "corral.environment.process"),
@@ -68,6 +70,7 @@ __all__ = [
     "CommandTimeout",
     "ConfigError",
     "CorralError",
+    "Denial",
     "EnvRule",
     "Grant",
     "InputClosed",
@@ -89,6 +92,7 @@ __all__ = [
     "RiskRow",
     "Sandbox",
     "StillRunning",
+    "attribute",
 ]
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from corral.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from corral.denials import Denial
+
 
 class Posture(Record):
     """How a run is held: an object for programs, never module state."""
@@ -15,10 +19,27 @@ class Posture(Record):
     demanded: tuple[str, ...]
     covered: tuple[str, ...]
     not_covered: tuple[str, ...]
+    enforcing: bool = False
 
     @property
     def active(self) -> bool:
         return self.mechanism != "none"
+
+    @property
+    def present_but_not_enforcing(self) -> bool:
+        return self.active and not self.enforcing
+
+    @property
+    def degraded(self) -> bool:
+        """A jail was asked for, and what holds is less than the mode asks."""
+        return self.mode != "off" and not self.enforcing
+
+    @property
+    def status_summary(self) -> str:
+        how = "required" if self.required else "best-effort"
+        if self.mode == "off":
+            return "off"
+        return f"{self.mode} ({self.mechanism}, {how})" if self.active else "OFF (unavailable)"
 
 
 class CommandResult(Record):
@@ -38,6 +59,7 @@ class CommandResult(Record):
     stderr_bytes_dropped: int
     removed: tuple[str, ...]
     posture: Posture
+    denials: tuple[Denial, ...] = ()
 
     @property
     def stdout(self) -> str:

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from corral.denials import Denial
     from corral.jail.ground import Ground
     from corral.jail.joining import SharedJail
     from corral.jail.plan import Plan
@@ -32,7 +33,7 @@ LIFETIMES = ("command", "environment")
 class Entry:
     """One command, ready to be launched."""
 
-    __slots__ = ("deadline", "ground", "plan", "removed", "started", "variables", "words")
+    __slots__ = ("cwd", "deadline", "ground", "plan", "removed", "started", "variables", "words")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Entry:
         deadline: float | None,
         ground: Ground | None,
         started: float,
+        cwd: str,
     ) -> None:
         self.plan = plan
         self.words = words
@@ -51,6 +53,7 @@ class Entry:
         self.deadline = deadline
         self.ground = ground
         self.started = started
+        self.cwd = cwd
 
 
 class Gate:
@@ -82,6 +85,7 @@ class Gate:
             demanded=policy.demanded,
             covered=choice.covered,
             not_covered=choice.not_covered,
+            enforcing=choice.enforcing,
         )
 
     def close(self) -> None:
@@ -115,7 +119,8 @@ class Gate:
         except BaseException:
             self._give_back(ground)
             raise
-        return Entry(plan, words, variables, removed, deadline, ground, started)
+        where = os.path.join(enclosure.root.path, cwd or "")
+        return Entry(plan, words, variables, removed, deadline, ground, started, where)
 
     def release(self, entry: Entry) -> None:
         self._give_back(entry.ground)
@@ -127,22 +132,31 @@ class Gate:
 
     def result(self, entry: Entry, outcome: Outcome) -> CommandResult:
         signal = outcome.wait_status & 0x7F
+        exit_code = 128 + signal if signal else outcome.wait_status >> 8
+        stdout, stderr = outcome.stdout.content(), outcome.stderr.content()
         return CommandResult(
             argv=entry.plan.argv,
-            exit_code=128 + signal if signal else outcome.wait_status >> 8,
+            exit_code=exit_code,
             signal=signal or None,
             timed_out=outcome.over == "deadline",
             over=outcome.over,
             duration=time.monotonic() - entry.started,
             cpu_seconds=outcome.cpu_seconds,
             max_rss_kb=outcome.max_rss_kb,
-            stdout_bytes=outcome.stdout.content(),
-            stderr_bytes=outcome.stderr.content(),
+            stdout_bytes=stdout,
+            stderr_bytes=stderr,
             stdout_bytes_dropped=outcome.stdout.dropped,
             stderr_bytes_dropped=outcome.stderr.dropped,
             removed=entry.removed,
             posture=self.posture,
+            denials=self._denials(entry, stdout, stderr, exit_code) if exit_code else (),
         )
+
+    def _denials(self, entry: Entry, stdout: bytes, stderr: bytes, exit_code: int) -> tuple[Denial, ...]:
+        """What of its output was ours: looked for only after a failure."""
+        from corral.denials import find_denials
+
+        return find_denials(stdout, stderr, self.enclosure, entry.cwd, entry.plan.argv, exit_code)
 
     def output_limit(self, asked: int | None) -> int:
         limit = self.policy.output_limit if asked is None else asked
