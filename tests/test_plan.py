@@ -110,7 +110,7 @@ ORDERS = {
     "namespaces": """
     (open|fd)* close (rlimit)* (memory)? (oom)?
     ((enter)* namespaces|namespaces ids (loopback)?)
-    (open|tree|mount|make|whiteout|overlay)*
+    (open|tree|mount open attach|make|whiteout|overlay)*
     readonly
     (mount|open|tree|make|attach)*
     (pids)? (open|tree|attach)*

@@ -157,7 +157,7 @@ def publish(enclosure: Enclosure, beside: str | None = None) -> str | None:
     path = os.path.join(beside, "summary.json") if beside else _path_in_state(content)
     if path is None:
         return None
-    if not os.path.exists(path):
+    if beside or not os.path.exists(path):
         other = f"{path}.{os.getpid()}"
         with open(other, "wb") as file:
             file.write(content)

@@ -20,12 +20,12 @@ except ImportError:
     raise ImportError("the async environment needs anyio: pip install 'corral[async]'") from None
 
 from corral.environment.aprocess import AsyncJob, AsyncProcess, despite_cancellation
-from corral.environment.base import CommandResult, Posture
+from corral.environment.base import CommandResult, Output, Posture
 from corral.environment.gate import check_choice, raise_if_failed
 from corral.environment.jobs import Job
 from corral.environment.local import LocalEnvironment
 from corral.environment.process import await_command
-from corral.environment.streaming import PIPE, Output, Streaming
+from corral.environment.streaming import PIPE, Streaming
 from corral.errors import PolicyError
 from corral.jail.foreign import spawn
 from corral.jail.plan import Plan
@@ -35,7 +35,7 @@ __all__ = ["PIPE", "AsyncJob", "AsyncLocalEnvironment", "AsyncProcess", "Output"
 
 T = TypeVar("T")
 
-SPAWNING_THREADS = 4
+SPAWNING_THREADS = 6
 
 
 class AsyncLocalEnvironment:

@@ -11,9 +11,9 @@ from typing import Self, TypeVar
 import anyio
 import anyio.lowlevel
 
-from corral.environment.base import CommandResult
+from corral.environment.base import CommandResult, Output
 from corral.environment.jobs import Job
-from corral.environment.streaming import BACKLOG, Output, Streaming
+from corral.environment.streaming import BACKLOG, Streaming
 from corral.errors import CorralError, InputClosed, StillRunning
 
 T = TypeVar("T")
@@ -108,6 +108,9 @@ class AsyncProcess:
         return await self.wait()
 
     async def _advance(self) -> Output | None:
+        output = self._streaming.more()
+        if output is not None:
+            return output
         happened = self._streaming.happened()
         self._pieces += 1
         if not happened and self.is_running:

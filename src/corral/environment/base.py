@@ -84,3 +84,25 @@ class CommandResult(Record):
     @property
     def ok(self) -> bool:
         return self.exit_code == 0
+
+
+class Output(tuple[str, bytes]):
+    """A piece of output: which stream, and the bytes as they came."""
+
+    __slots__ = ()
+
+    def __new__(cls, stream: str, data: bytes) -> Output:
+        return tuple.__new__(cls, (stream, data))
+
+    @property
+    def stream(self) -> str:
+        return self[0]
+
+    @property
+    def data(self) -> bytes:
+        return self[1]
+
+    @property
+    def text(self) -> str:
+        """Decoded; a character that was cut in two by the end of the piece is shown as unknown."""
+        return self[1].decode("utf-8", "replace")

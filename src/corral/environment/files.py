@@ -22,14 +22,14 @@ from corral.files.atomic import (
 )
 from corral.files.content import pieces_of, read_all
 from corral.files.rules import FileRules
-from corral.paths.names import escapes
+from corral.paths.names import components, escapes
 from corral.paths.opening import DIRECTORY, LIST, O_PATH
 from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import IO
+    from typing import IO, Literal, overload
 
     from corral.files.access import AnyPath, HardLinks
     from corral.files.atomic import Existing, Links
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from corral.files.stamps import Stamps
     from corral.paths.beneath import Anchor
     from corral.policy import Policy
+
+    WriteMode = Literal["w", "wb", "x", "xb"]
 
 
 class Entry(Record):
@@ -90,6 +92,15 @@ class FileHalf:
     def read_file(self, path: AnyPath, *, encoding: str = "utf-8", errors: str = "strict") -> str:
         """As text; line ends stay as they are."""
         return self.read_bytes(path).decode(encoding, errors)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def open(self, path: AnyPath, mode: Literal["r"] = "r", *, encoding: str = "utf-8") -> IO[str]: ...
+        @overload
+        def open(self, path: AnyPath, mode: Literal["rb"], *, encoding: str = "utf-8") -> IO[bytes]: ...
+        @overload
+        def open(self, path: AnyPath, mode: WriteMode, *, encoding: str = "utf-8") -> WriteHandle: ...
 
     def open(
         self, path: AnyPath, mode: str = "r", *, encoding: str = "utf-8"
@@ -149,7 +160,7 @@ class FileHalf:
         from corral.files.globbing import Search
 
         spot = self._access.locate(pattern)
-        segments = tuple(name for name in spot.below.split("/") if name not in ("", "."))
+        segments = tuple(components(spot.below))
         if ".." in segments:
             raise escapes(spot.given)
         found = Search(spot.anchor, self._access.reading(spot), self._access.leaving_out(spot)).paths(

@@ -64,6 +64,7 @@ class Gate:
         self.policy = policy
         self._temp: tuple[Place, int] | None = None
         self._summary: str | None = None
+        self._outgrown: list[Enclosure] = []
         self._lock = allocate_lock()
         self._shared: SharedJail | None = None
         self.enclosure = Enclosure(root, policy)
@@ -88,11 +89,29 @@ class Gate:
             enforcing=choice.enforcing,
         )
 
+    def add_root(self, path: str) -> None:
+        """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
+        if self._shared is not None:
+            raise PolicyError("a jail that all commands share cannot be widened; open a new environment")
+        policy = self.policy.replace(roots=(*self.policy.roots, os.path.abspath(path)))
+        wider = Enclosure(self.enclosure.root.path, policy)
+        with self._lock:
+            self._outgrown.append(self.enclosure)  # a launch under way may still need its descriptors
+            self.policy, self.enclosure = policy, wider
+            if self._temp is not None:
+                self._furnish(self._temp[0])
+
+    def _furnish(self, temp: Place) -> None:
+        """The private temp directory, and beside it the summary that the jail shows."""
+        self.enclosure.use_temp(temp)
+        self._summary = publish(self.enclosure, os.path.dirname(temp.path))
+
     def close(self) -> None:
         if self._shared is not None:
             self._shared.close()
         reap_leaving(wait=True)
-        self.enclosure.close()
+        for enclosure in (*self._outgrown, self.enclosure):
+            enclosure.close()
         if self._temp is not None:
             remove_temp(*self._temp)
             self._temp = None
@@ -170,8 +189,7 @@ class Gate:
         with self._lock:
             if self._temp is None and self.posture.active:
                 self._temp = make_temp(self.enclosure.writable)
-                self.enclosure.use_temp(self._temp[0])
-                self._summary = publish(self.enclosure, os.path.dirname(self._temp[0].path))
+                self._furnish(self._temp[0])
 
     def _deadline(self, timeout: float | None) -> float | None:
         wall = self.policy.limits.wall

@@ -85,6 +85,12 @@ class LocalEnvironment:
 
     # ---- commands ----
 
+    def add_root(self, path: str | os.PathLike[str]) -> None:
+        """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
+        self._check_open()
+        self._gate.add_root(os.fspath(path))
+        self.policy = self._gate.policy
+
     def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""
         self._check_open()

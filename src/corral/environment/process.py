@@ -6,7 +6,8 @@ import os
 import select
 import time
 
-from corral.environment.streaming import BACKLOG, PIPE, Output
+from corral.environment.base import Output
+from corral.environment.streaming import BACKLOG, PIPE
 from corral.errors import InputClosed, StillRunning
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class Process:
         until = None if timeout is None else time.monotonic() + timeout
         with streaming.turn:
             while streaming.has_output:
-                output = streaming.advance(self._happened(until))
+                output = streaming.more() or streaming.advance(self._happened(until))
                 if output is not None:
                     return output
         return None

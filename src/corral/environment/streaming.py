@@ -9,6 +9,7 @@ import os
 import select
 from _thread import allocate_lock
 
+from corral.environment.base import Output
 from corral.errors import CorralError, InputClosed, PolicyError
 from corral.jail.launch import SIGKILL, Launch
 from corral.jail.spawn import CHUNK, Outcome, Tail
@@ -28,28 +29,7 @@ END_OF_INPUT = b"\x04"  # what a person types at a terminal
 BACKLOG = 1 << 20  # of input that waits to be read; beyond it `write` waits too
 # What a pipe or terminal may hold when the command has ended. What others write there afterwards is not its output.
 AFTER_END = 1 << 20
-
-
-class Output(tuple[str, bytes]):
-    """A piece of output: which stream, and the bytes as they came."""
-
-    __slots__ = ()
-
-    def __new__(cls, stream: str, data: bytes) -> Output:
-        return tuple.__new__(cls, (stream, data))
-
-    @property
-    def stream(self) -> str:
-        return self[0]
-
-    @property
-    def data(self) -> bytes:
-        return self[1]
-
-    @property
-    def text(self) -> str:
-        """Decoded; a character that was cut in two by the end of the piece is shown as unknown."""
-        return self[1].decode("utf-8", "replace")
+IN_A_ROW = 16
 
 
 class Streaming:
@@ -78,6 +58,7 @@ class Streaming:
         self._input_ends = stdin != PIPE and not pty
         self._after_end = 0
         self._last = -1
+        self._full = 0  # pieces in a row that were as large as they can be
         self._stdio: Stdio = (
             Terminal(ROWS, COLUMNS) if pty else Pipes(has_input=stdin is not None, merged=merged)
         )
@@ -273,10 +254,16 @@ class Streaming:
                 return output
         return None
 
+    def more(self) -> Output | None:
+        """The rest of a flood, without asking first whether there is any; but not for long."""
+        return self._take(self._last) if 0 < self._full < IN_A_ROW and self._last in self._open else None
+
     def _take(self, fd: int) -> Output | None:
         try:
             chunk = os.read(fd, CHUNK)
+            self._full = self._full % IN_A_ROW + 1 if len(chunk) == CHUNK else 0
         except BlockingIOError:
+            self._full = 0
             if self._launch.ended is not None:
                 self._open.discard(fd)  # somebody else has it open; what the command printed is all here
             return None

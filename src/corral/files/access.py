@@ -10,7 +10,7 @@ from corral.errors import CorralError, NotAFile, NotAFileButDirectory, PathNotAl
 from corral.files.atomic import Pending, refuse_unless_file, sweep
 from corral.files.rules import FileRules
 from corral.files.twins import Twins
-from corral.paths.names import escapes
+from corral.paths.names import components, escapes
 from corral.paths.opening import READ
 from corral.paths.walking import walk
 
@@ -52,7 +52,7 @@ class Access:
         self.rules = rules
         self.stamps = stamps
         self._hardlinks = hardlinks
-        self._twins = Twins(self.anchors, rules.more)
+        self._twins = Twins(self.anchors, rules)
         self._swept: set[tuple[int, int]] = set()
 
     def locate(self, path: AnyPath) -> Spot:
@@ -76,7 +76,7 @@ class Access:
     # ---- reading ----
 
     def reading(self, spot: Spot) -> Check:
-        return lambda names: self.rules.check_read(spot.which, names, spot.given)
+        return lambda names, seen: self.rules.check_read(spot.which, names, spot.given, seen)
 
     def leaving_out(self, spot: Spot) -> LeavesOut:
         return lambda above, name: self.rules.leaves_out(spot.which, above, name)
@@ -116,14 +116,19 @@ class Access:
     # ---- changing ----
 
     def changing(self, spot: Spot) -> Check:
-        return lambda names: self.rules.check_change(spot.which, names, spot.given)
+        return lambda names, _: self.rules.check_change(spot.which, names, spot.given)
+
+    def removing(self, spot: Spot) -> Check:
+        return lambda names, _: self.rules.check_removal(spot.which, names, spot.given)
 
     def parent(self, spot: Spot, *, make: bool) -> Parent:
-        if spot.below.endswith(("/", "/.")):
+        """Of something that is to be written (and then its directories are made) or taken away."""
+        if spot.below.endswith(("/", "/.")) and components(spot.below):
             raise NotAFileButDirectory(
                 f"{spot.given} names a directory", path=spot.given, rule="regular file"
             )
-        parent = spot.anchor.parent(spot.below, self.changing(spot), make=make)
+        check = self.changing(spot) if make else self.removing(spot)
+        parent = spot.anchor.parent(spot.below, check, make=make)
         parent.path = spot.given
         return parent
 

@@ -14,6 +14,7 @@ import stat
 
 from corral.errors import NotAFile, NotAFileButDirectory, PathNotAllowed
 from corral.paths.names import escapes
+from corral.paths.opening import LIST, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +30,15 @@ PREFIX = ".corral-"
 RANDOM_BYTES = 8
 ATTEMPTS = 100
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+LOOK = READ | os.O_NOFOLLOW
 # Bits that a new content does not inherit: who trusted the old one did not see this one.
 KEPT_MODE = 0o777
 LOST_ATTRIBUTES = ("security.capability", "security.ima", "security.evm")
 ACCESS_LIST = "system.posix_acl_access"
 RENAME_NOREPLACE = 1
+# What file systems say that cannot lock a file, or sync a directory.
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+NO_SYNC = (errno.EINVAL, errno.EOPNOTSUPP)
 
 KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -119,12 +123,15 @@ def write_all(fd: int, content: bytes | memoryview) -> None:
 def sweep(directory: int) -> None:
     """Remove what killed writers left in a directory."""
     try:
-        names = os.listdir(directory)
+        fd = os.open(".", LIST, dir_fd=directory)
     except OSError:
         return  # not ours to read
-    for name in names:
-        if is_temporary(name):
-            sweep_one(directory, name)
+    try:
+        for name in os.listdir(fd):
+            if is_temporary(name):
+                sweep_one(fd, name)
+    finally:
+        os.close(fd)
 
 
 def sweep_one(directory: int, name: str) -> None:
@@ -156,7 +163,7 @@ def replaceable(parent: Parent, existing: Existing, links: Links) -> os.stat_res
     info = look_at(parent)
     if info is None:
         return None
-    if existing == "refuse":
+    if existing == "refuse" and not stat.S_ISLNK(info.st_mode):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), parent.path)
     refuse_unless_file(info, parent.path)
     if not may_write(parent, info):
@@ -200,6 +207,9 @@ def _is_ours(fd: int) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise  # and where there are no locks nobody else gets one either
     return os.fstat(fd).st_nlink > 0
 
 
@@ -275,10 +285,13 @@ def _rename_to_new(source: int, old: str, target: int, new: str) -> bool:
 
 def sync_directory(directory: int) -> None:
     try:
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        fd = os.open(".", LIST, dir_fd=directory)
     except PermissionError:
         return  # a directory that may be written and not read
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
     finally:
         os.close(fd)

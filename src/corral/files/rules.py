@@ -89,18 +89,24 @@ class FileRules:
             if rule is not None:
                 raise _sensitive(path, rule)
 
-    def check_read(self, which: int, names: Names, path: str) -> None:
-        for i, name in enumerate(names):
+    def check_read(self, which: int, names: Names, path: str, seen: int = 0) -> None:
+        """``seen``: so many of the names, from the first one on, were checked before."""
+        for i in range(seen, len(names)):
+            name = names[i]
             if self.more or could_be_folded(name):
                 rule = self._sensitive_rule(which, names[:i], name)
                 if rule is not None:
                     raise _sensitive(path, rule)
         hidden = self._hidden[which]
         if hidden:
-            for i in range(len(names) + 1):
+            for i in range(seen, len(names) + 1):
                 rule = hidden.get(names[:i])
                 if rule:
                     raise PathNotAllowed(f"{path} is hidden", path=path, rule=rule, grant=_unhide(rule))
+
+    def secret_rule(self, which: int, above: Names, name: str) -> str | None:
+        """The rule that keeps this entry from everybody, if there is one."""
+        return sensitive_rule(name, self.more) or self._hidden[which].get((*above, name)) or None
 
     def _sensitive_rule(self, which: int, above: Names, name: str) -> str | None:
         rule = sensitive_rule(name, self.more)
@@ -143,8 +149,17 @@ class FileRules:
             raise PathNotAllowed(
                 f"{path} is the project's own policy and stays as it is", path=path, rule="project-config"
             )
+        self._check_grants(which, names, names, path)
+
+    def check_removal(self, which: int, names: Names, path: str) -> None:
+        """A place that is granted can be written, and not be taken away: that changes the directory it is in."""
+        self.check_change(which, names, path)
+        self._check_grants(which, names, names[:-1], path)
+
+    def _check_grants(self, which: int, names: Names, place: Names, path: str) -> None:
+        """``place``: from where upwards to look for a grant."""
         policy = self.policy
-        rule = self._nearest_grant(which, names)
+        rule = self._nearest_grant(which, place)
         if rule.startswith("ro "):
             raise PathNotAllowed(f"{path} is read-only", path=path, rule=rule, grant=f"--rw {rule[3:]}")
         if rule:

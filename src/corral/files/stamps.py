@@ -12,6 +12,7 @@ import time
 from _thread import allocate_lock
 
 from corral.errors import StaleFile
+from corral.paths.opening import READ
 from corral.record import Record
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 24 * 3600
 KEPT_AT_MOST = 4096
-LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+LOOK = READ | os.O_NOFOLLOW
 CHUNK = 1 << 20
 
 

@@ -1,18 +1,19 @@
-"""Twins: other names of sensitive files. A hard link does not show what else it is called, so they are looked up."""
+"""Twins: other names of files that are sensitive or hidden. A hard link does not show what else it is called, so
+those are looked up."""
 
 from __future__ import annotations
 
+import os
 import time
 from _thread import allocate_lock
 
 from corral.paths.opening import LIST
-from corral.paths.sensitive import sensitive_rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
+    from corral.files.rules import FileRules
     from corral.paths.beneath import Anchor
     from corral.paths.names import Names
 
@@ -22,11 +23,11 @@ CLOCK_STEP = 50_000_000  # the kernel stamps times by its tick
 
 
 class Twins:
-    """Device and inode of every sensitive file below the anchors, found when first needed."""
+    """Device and inode of every such file below the anchors, found when first needed."""
 
-    def __init__(self, anchors: Iterable[Anchor], more: Iterable[str] = ()) -> None:
+    def __init__(self, anchors: Iterable[Anchor], rules: FileRules) -> None:
         self._anchors = tuple(anchors)
-        self._more = tuple(more)
+        self._rules = rules
         self._found: dict[tuple[int, int], str] = {}
         self._taken_ns = 0
         self._until = 0.0
@@ -45,12 +46,10 @@ class Twins:
         self._taken_ns = time.time_ns()
         self._until = time.monotonic() + LONGEST_AGE
         self._found = {}
-        for anchor in self._anchors:
-            self._look_below(anchor)
+        for which, anchor in enumerate(self._anchors):
+            self._look_below(which, anchor)
 
-    def _look_below(self, anchor: Anchor) -> None:
-        import os
-
+    def _look_below(self, which: int, anchor: Anchor) -> None:
         ahead: list[tuple[Names, str | None]] = [((), None)]
         while ahead:
             names, above = ahead.pop()
@@ -62,7 +61,7 @@ class Twins:
                 device = os.fstat(fd).st_dev
                 with os.scandir(fd) as entries:
                     for entry in entries:
-                        rule = above or sensitive_rule(entry.name, self._more)
+                        rule = above or self._rules.secret_rule(which, names, entry.name)
                         if entry.is_dir(follow_symlinks=False):
                             ahead.append(((*names, entry.name), rule))
                         elif rule is not None:

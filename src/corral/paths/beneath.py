@@ -14,7 +14,7 @@ import stat
 
 from corral.errors import CorralError, LinkLoop
 from corral.paths.names import components, escapes, plain_names, raise_named
-from corral.paths.opening import DIRECTORY, O_PATH, READ, best_opener
+from corral.paths.opening import DIRECTORY, O_PATH, READ, best_opener, kind_of
 from corral.paths.parents import Parent, unmake
 
 TYPE_CHECKING = False
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
     from corral.paths.names import Names
     from corral.paths.opening import Opener
 
-    # Is told every path below the anchor that a walk is about to look at, and raises to refuse it.
-    Check = Callable[[Names], None]
+    # Is told every path below the anchor that a walk is about to look at, and how many of its names were looked at
+    # before; raises to refuse it.
+    Check = Callable[[Names, int], None]
 
 LINKS = 40  # as the kernel
+STEPS = 4096  # that many links, each a long path, would take minutes
 NEW_DIRECTORY = 0o777  # less what the umask takes
 MAKING_ATTEMPTS = 100
 
 
-def _all_is_well(_: Names) -> None:
+def _all_is_well(_names: Names, _seen: int) -> None:
     """Where nobody wants to be asked."""
 
 
@@ -69,7 +71,7 @@ class Anchor:
             flags |= os.O_DIRECTORY
         try:
             if ".." not in names:
-                check(plain := tuple(names))
+                check(plain := tuple(names), 0)
                 try:
                     return self.opener(self.fd, "/".join(names) or ".", flags), plain
                 except OSError as error:
@@ -85,17 +87,20 @@ class Anchor:
         """Name by name, each link read and walked in turn."""
         ahead = list(reversed(names))
         behind: list[str] = []
-        links = 0
+        links = steps = 0
         with _Position(self) as at:
             while ahead:
                 name = ahead.pop()
+                steps += 1
+                if links > LINKS or steps > STEPS:
+                    raise LinkLoop(f"{path}: too many symbolic links", path=path, rule="links")
                 if name == "..":
                     if not behind:
                         raise escapes(path)
                     behind.pop()
                     at.back_to(behind)
                     continue
-                check((*behind, name))
+                check((*behind, name), len(behind))
                 target = self._step(path, at, name, flags if not ahead else None, ahead)
                 if isinstance(target, int):
                     return target, (*behind, name)
@@ -103,8 +108,6 @@ class Anchor:
                     behind.append(name)
                     continue
                 links += 1
-                if links > LINKS:
-                    raise LinkLoop(f"{path}: too many symbolic links", path=path, rule="links")
                 if target.startswith("/"):
                     target = self._inside(path, target)
                     behind.clear()
@@ -128,12 +131,12 @@ class Anchor:
             return self._link_text(at.fd, name)
         if last is not None:
             return fd
-        kind = os.fstat(fd).st_mode
-        if stat.S_ISDIR(kind):
+        kind = kind_of(fd)
+        if kind == stat.S_IFDIR:
             at.move(fd)
             return None
         os.close(fd)
-        if not stat.S_ISLNK(kind):
+        if kind != stat.S_IFLNK:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return self._link_text(at.fd, name)
 
@@ -161,7 +164,7 @@ class Anchor:
         plain = plain_names(path, names)
         if not names or names[-1] == "..":
             raise escapes(path or ".", "is its root or above, and stays as it is")
-        check(plain)
+        check(plain, 0)
         made: list[tuple[int, str]] = []
         try:
             fd = self._directory(path, names[:-1], made, make=make)
@@ -174,7 +177,7 @@ class Anchor:
         """The directory, with those above it that are missing. Harmless if it is there."""
         names = components(path)
         plain = plain_names(path, names)
-        check(plain)
+        check(plain, 0)
         made: list[tuple[int, str]] = []
         try:
             os.close(self._directory(path, names, made, make=True))
@@ -221,11 +224,16 @@ class Anchor:
 
     def _make(self, at: int, name: str, made: list[tuple[int, str]]) -> int:
         for _ in range(MAKING_ATTEMPTS):
+            above = os.open(".", DIRECTORY, dir_fd=at)
             try:
                 os.mkdir(name, NEW_DIRECTORY, dir_fd=at)
-                made.append((os.open(".", DIRECTORY, dir_fd=at), name))
-            except FileExistsError:
-                pass  # somebody else was first; what it is shows when it is opened
+            except BaseException as error:
+                os.close(above)
+                if not isinstance(error, FileExistsError):
+                    raise
+                # Somebody else was first; what it is shows when it is opened.
+            else:
+                made.append((above, name))
             with contextlib.suppress(FileNotFoundError):  # and somebody else took it back
                 return self.opener(at, name, DIRECTORY)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

@@ -106,10 +106,19 @@ def _open_name(at: int, name: str, flags: int) -> int:
         if is_link(at, name):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
-    if flags & O_PATH and not flags & os.O_NOFOLLOW and stat.S_ISLNK(os.fstat(fd).st_mode):
+    if flags & O_PATH and not flags & (os.O_NOFOLLOW | os.O_DIRECTORY) and kind_of(fd) == stat.S_IFLNK:
         os.close(fd)  # with O_PATH the link itself was opened
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
     return fd
+
+
+def kind_of(fd: int) -> int:
+    """What is open there; closed if even that cannot be told."""
+    try:
+        return stat.S_IFMT(os.fstat(fd).st_mode)
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def is_link(at: int, name: str) -> bool:
