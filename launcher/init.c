@@ -17,16 +17,22 @@ void tell(struct report report)
     sys(NR_write, launch.control, &report, sizeof report);
 }
 
+static int stops, is_stopped;
+
 /* Reap all that ended; leave when the command is among them. */
 static void reap(int command)
 {
     int status;
     long pid;
-    while ((pid = sys(NR_wait4, -1, &status, WNOHANG | WUNTRACED, 0)) > 0) {
+    while ((pid = sys(NR_wait4, -1, &status, WNOHANG | WUNTRACED | WCONTINUED, 0)) > 0) {
         if (pid != command)
             continue;
         if ((status & 0xff) == 0x7f) {
-            tell((struct report){STOPPED, status, 0});
+            is_stopped = 1;
+            tell((struct report){STOPPED, status, ++stops});
+        } else if (status == 0xffff) {
+            is_stopped = 0;
+            tell((struct report){CONTINUED, status, stops});
         } else {
             tell((struct report){ENDED, status, 0});
             leave(0);
@@ -56,10 +62,12 @@ void op_init(void)
             reap(command);
         }
         if (watched[0].revents) {
-            int signal = 0;
-            if (sys(NR_read, launch.control, &signal, sizeof signal) != sizeof signal)
+            struct order order;
+            if (sys(NR_read, launch.control, &order, sizeof order) != sizeof order)
                 leave(EXIT_REFUSED); /* the supervisor is gone */
-            sys(NR_kill, command, signal);
+            reap(command);
+            if (!order.stop || (is_stopped && order.stop == stops))
+                sys(NR_kill, command, order.signal);
         }
     }
 }

@@ -82,9 +82,14 @@ extern struct launch launch;
 
 /* What PID 1 tells the supervisor, in one message. */
 struct report {
-    enum { FAILED, RUNNING, STOPPED, ENDED } kind;
+    enum { FAILED, RUNNING, STOPPED, CONTINUED, ENDED } kind;
     long value; /* the step that failed, or the command's wait status */
-    int error;
+    int error;  /* or which stop it is, counted from 1 */
+};
+
+/* What the supervisor asks of PID 1: pass this signal on, and if it answers a stop, only while that one lasts. */
+struct order {
+    int signal, stop;
 };
 
 #define X(name, kinds, function) void function(void);

@@ -132,10 +132,11 @@ void op_supervise(void)
 
 /* ---- watching ---- */
 
-static void pass_on(int signal)
+static void pass_on(int signal, int stop)
 {
+    struct order order = {signal, stop};
     if (run.has_init)
-        sys(NR_sendto, launch.control, &signal, sizeof signal, MSG_NOSIGNAL, 0, 0);
+        sys(NR_sendto, launch.control, &order, sizeof order, MSG_NOSIGNAL, 0, 0);
     else if (run.child)
         sys(NR_kill, run.child, signal);
 }
@@ -160,9 +161,19 @@ static void set_alarms(int on)
     sys(NR_timer_settime, timer, TIMER_ABSTIME, &when, 0);
 }
 
+/* Whether the command, our own child, is still in the stop we mirrored: nothing new to be told of it. What there is stays
+ * to be reaped. */
+static int is_still_stopped(void)
+{
+    int info[32] = {0};
+    sys(NR_waitid, P_PID, run.child, info, WNOHANG | WUNTRACED | WCONTINUED | WNOWAIT, 0);
+    return info[0] == 0;
+}
+
 /* The command stopped. A caller that reads status lines is told, if it has room for it; otherwise we stop as it did, and
- * the shell that started us notices. SIGCONT reaches us first and is passed on. */
-static void mirror_stop(int status)
+ * the shell that started us notices. Whoever continues us has most likely continued the whole group, so the command is
+ * continued only if it is still in that stop: a second SIGCONT would undo the next one. */
+static void mirror_stop(int status, int stop)
 {
     if (launch.status >= 0) {
         char line[32];
@@ -171,12 +182,15 @@ static void mirror_stop(int status)
         return;
     }
     long self = sys(NR_getpid);
+    struct timespec moment = {0, 10000000};
     set_alarms(1);
     if (!is_readable(launch.life)) /* it may have ended before we could be woken for it */
         sys(NR_kill, self, SIGSTOP);
     set_alarms(0);
-    if (!is_time_up() && !is_readable(launch.life))
-        pass_on(SIGCONT);
+    if (run.has_init)
+        sys(NR_ppoll, 0, 0, &moment, 0, 8); /* for PID 1 to see what became of the command */
+    if (!is_time_up() && !is_readable(launch.life) && (run.has_init || is_still_stopped()))
+        pass_on(SIGCONT, stop);
 }
 
 static void reap_children(void)
@@ -187,7 +201,7 @@ static void reap_children(void)
     while ((pid = sys(NR_wait4, -1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
         if ((status & 0xff) == 0x7f) {
             if (pid == run.child && !run.has_init)
-                mirror_stop(status);
+                mirror_stop(status, 0);
             continue;
         }
         note_end(pid, status, &usage);
@@ -203,7 +217,7 @@ static void read_signals(int signals)
         if (info.signo == SIGCHLD)
             reap_children();
         else if (info.code <= 0)
-            pass_on((int)info.signo);
+            pass_on((int)info.signo, 0);
     }
 }
 
@@ -227,12 +241,27 @@ static void read_report(void)
         say_running();
         return;
     case STOPPED:
-        mirror_stop((int)report.value);
+        run.stop = report.error;
+        run.stop_status = (int)report.value;
+        return;
+    case CONTINUED:
+        run.stop = 0;
         return;
     case ENDED:
         run.wait_status = (int)report.value;
         return;
     }
+}
+
+/* All of them before anything is done about a stop: it may be over by now. */
+static void read_reports(void)
+{
+    while (is_readable(launch.control))
+        read_report();
+    int stop = run.stop;
+    run.stop = 0;
+    if (stop)
+        mirror_stop(run.stop_status, stop);
 }
 
 /* PID 1 may have told how it went just before it left. */
@@ -279,7 +308,7 @@ static _Noreturn void supervise(int child, int has_init, int may_kill_all)
         struct timespec wait = {ms / 1000, ms % 1000 * 1000000L};
         sys(NR_ppoll, watched, 4, timed ? &wait : 0, 0, 8);
         if (watched[1].revents)
-            read_report();
+            read_reports();
         if (watched[0].revents)
             read_signals(signals);
         if (!run.child)

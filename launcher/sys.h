@@ -81,6 +81,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define NR_timer_settime SYS(223, 110)
 #define NR_clock_gettime SYS(228, 113)
 #define NR_exit_group SYS(231, 94)
+#define NR_waitid SYS(247, 95)
 #define NR_openat SYS(257, 56)
 #define NR_mkdirat SYS(258, 34)
 #define NR_mknodat SYS(259, 33)
@@ -227,6 +228,8 @@ struct mount_attr {
 #define WNOHANG 1
 #define WUNTRACED 2
 #define WCONTINUED 8
+#define WNOWAIT 0x01000000
+#define P_PID 1
 #define POLLIN 1
 #define POLLERR 8
 #define POLLHUP 0x10

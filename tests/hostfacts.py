@@ -77,7 +77,7 @@ def landlock_abi() -> int:
 
 
 # Programs that a small Debian lacks, and that only single tests need. The fact is called no_PROGRAM.
-OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh")
+OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh", "tmux")
 
 
 def missing(program: str) -> Callable[[], bool]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 # name: (module, what it does)
 COMMANDS = {
@@ -30,7 +31,19 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes: the command's own; 2 the command line or config is wrong; 125 this host or the policy refuses."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    occupy_standard_streams()
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read our output has enough
+        return 141
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if words else 2
@@ -39,33 +52,50 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"corral {__version__}")
         return 0
-    if words[0] == "__jail-exec":
-        from corral.cli.jail_exec import main as jail_exec
-
-        return jail_exec(words[0], words[1:])
-    if words[0] not in COMMANDS:
-        from corral.policy import nearest
-
-        return complain(f"unknown command {words[0]!r}{nearest(words[0], COMMANDS)}; try corral --help", 2)
-    module = COMMANDS[words[0]][0]
-    subcommand = __import__(f"corral.cli.{module}", fromlist=["main"])
-    from corral.errors import CorralError, PolicyError
+    from corral.errors import CorralError, PathEscape, PolicyError
 
     try:
-        code: int = subcommand.main(words[0], words[1:])
-    except PolicyError as error:
+        return _subcommand(words[0])(words[0], words[1:])
+    except (PolicyError, PathEscape) as error:
         return complain(str(error), 2)
     except CorralError as error:
         return complain(str(error), 125)
-    except BrokenPipeError:
-        return 141  # whoever read our output has enough
-    except KeyboardInterrupt:
-        return 130
-    return code
+
+
+def _subcommand(name: str) -> Callable[[str, list[str]], int]:
+    if name == "__jail-exec":
+        from corral.cli.jail_exec import main as jail_exec
+
+        return jail_exec
+    if name not in COMMANDS:
+        from corral.errors import PolicyError
+        from corral.policy import nearest
+
+        raise PolicyError(f"unknown command {name!r}{nearest(name, COMMANDS)}; try corral --help")
+    module = __import__(f"corral.cli.{COMMANDS[name][0]}", fromlist=["main"])
+    found: Callable[[str, list[str]], int] = module.main
+    return found
+
+
+def occupy_standard_streams() -> None:
+    """0-2 must be something before anything is opened, or it would become the command's."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open("/dev/null", os.O_RDWR)  # takes the lowest number: this one
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def complain(text: str, code: int) -> int:
-    """One line, nothing in it that a terminal would obey."""
-    line = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text.replace("\n", " "))
-    print(f"corral: {line}", file=sys.stderr)
+    print(f"corral: {harmless(text)}", file=sys.stderr)
     return code
+
+
+def harmless(text: str) -> str:
+    """One line, nothing in it that a terminal would obey."""
+    shown = (c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return "".join(shown).encode("utf-8", "backslashreplace").decode()

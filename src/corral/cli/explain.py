@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from corral.claims import CLAIMS
+from corral.cli import harmless
 from corral.cli.options import help_text, parse
 from corral.cli.setup import prepare
 from corral.jail.plan import describe
@@ -24,7 +25,8 @@ def main(subcommand: str, words: list[str]) -> int:
         return 0
     ready = prepare("explain", parsed)
     plan = ready.enclosure.plan(ready.argv)
-    print(as_json(ready, plan) if parsed.has("--json") else as_text(ready, plan))
+    text = as_json(ready, plan) if parsed.has("--json") else as_text(ready, plan)
+    print("\n".join(harmless(line) for line in text.split("\n")))
     return 0
 
 

@@ -7,16 +7,18 @@ They collide with a command's own; with ``--status-fd N`` before the first ``--`
 
 from __future__ import annotations
 
+import _socket
 import os
 import sys
 
-from corral.cli.run import become_launcher
-from corral.cli.setup import Ready
+from corral.cli.run import STATUS_SLOT
+from corral.cli.stay import LIFE_SLOT, end_like, launch_attached
 from corral.errors import CorralError, NotEnforceable
 from corral.jail.enclosure import Enclosure
 from corral.policy import Policy
 
 ARGUMENTS, RESTRICT, EXEC = 2, 3, 4
+FRONT_STEPS = 4  # what stands before the plan: where to report, and whom to watch
 
 
 def main(subcommand: str, words: list[str]) -> int:
@@ -29,18 +31,36 @@ def main(subcommand: str, words: list[str]) -> int:
         # The protocol's own bounds: writes by directory, everything else as it is.
         policy = Policy.workspace_write(writable=tuple(globs), network="open", environment=())
         enclosure = Enclosure(anchor, policy, inherits_streams=True)
+        plan, encoded = enclosure.launchable(command, os.getcwd())
     except NotEnforceable as error:
         return _fail(status, RESTRICT, f"landlock_restrict_self: {error}")
-    except CorralError as error:
+    except (CorralError, OSError) as error:
         return _fail(status, EXEC, f"pre-create: {error}")
-    if not _is_program(command[0]):
-        return _fail(status, EXEC, f"resolve: {command[0]}: not found")
-    ready = Ready(enclosure, tuple(command), "")
-    if enclosure.choice.backend == "namespaces":
-        become_launcher(ready, dict(os.environ), status)
-    from corral.cli.stay import run_attached
+    told = _carried_out(plan.passed, encoded)
+    if "fail" in told:
+        step, errno = (int(word) for word in told["fail"])
+        at_exec = step >= len(plan.steps) + FRONT_STEPS
+        text = os.strerror(errno)
+        return (
+            _fail(status, EXEC, f"exec: {command[0]}: {text}") if at_exec else _fail(status, RESTRICT, text)
+        )
+    if status is not None and "run" in told:
+        os.write(status, b"run\n")
+    return end_like(int(told["end"][0]) if "end" in told else 125 << 8)
 
-    return run_attached(ready, dict(os.environ))
+
+def _carried_out(passed: tuple[int, ...], encoded: bytes) -> dict[str, list[str]]:
+    """What the launcher told, by the first word of each line."""
+    ours, theirs = _socket.socketpair()
+    life = os.pidfd_open(os.getpid())
+    front = f"fd\0{STATUS_SLOT}\0{theirs.fileno()}\0status\0{STATUS_SLOT}\0fd\0{LIFE_SLOT}\0{life}\0life\0{LIFE_SLOT}\0"
+    launch_attached(front.encode() + encoded, (theirs.fileno(), life, *passed), dict(os.environ))
+    theirs.close()
+    lines = b""
+    while got := ours.recv(4096):
+        lines += got
+    ours.close()
+    return {words[0]: words[1:] for line in lines.decode().splitlines() if (words := line.split())}
 
 
 def _status(words: list[str]) -> tuple[int | None, list[str]]:
@@ -64,11 +84,6 @@ def _split(words: list[str]) -> tuple[str, list[str], list[str]] | str:
     if not command:
         return "no command"
     return bounds[0], bounds[1:], command
-
-
-def _is_program(name: str) -> bool:
-    places = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(":")
-    return any(os.access(os.path.join(place, name), os.X_OK) for place in places)
 
 
 def _fail(status: int | None, code: int, text: str) -> int:

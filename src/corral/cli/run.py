@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from corral.cli import harmless
 from corral.cli.options import help_text, parse
 from corral.cli.setup import prepare
 from corral.variables import scrub
@@ -39,11 +40,11 @@ def main(subcommand: str, words: list[str]) -> int:
     else:
         scrubbed = scrub(enclosure.policy.environment, os.environ)
     if sys.stderr.isatty() and not parsed.has("--quiet"):
-        print(first_line(ready, scrubbed), file=sys.stderr)
+        print(harmless(first_line(ready, scrubbed)), file=sys.stderr)
         for notice in enclosure.notices:
-            print(f"corral: {notice}", file=sys.stderr)
+            print(f"corral: {harmless(notice)}", file=sys.stderr)
     elif enclosure.choice.backend == "none" and enclosure.policy.mode != "off":
-        print(first_line(ready, scrubbed), file=sys.stderr)  # said loudly, whoever listens
+        print(harmless(first_line(ready, scrubbed)), file=sys.stderr)  # said loudly, whoever listens
     variables = dict(scrubbed.variables)
     variables["PWD"] = enclosure.root.path
     if enclosure.choice.backend == "namespaces":
@@ -65,7 +66,7 @@ def add_summary(enclosure: Enclosure, variables: dict[str, str], beside: str | N
         variables["CORRAL"] = path
 
 
-def become_launcher(ready: Ready, variables: dict[str, str], status: int | None = None) -> None:
+def become_launcher(ready: Ready, variables: dict[str, str]) -> None:
     """No interpreter stays behind: the launcher takes this process over, and with it our caller's view of us."""
     from corral.jail.host import launcher_path
 
@@ -75,9 +76,6 @@ def become_launcher(ready: Ready, variables: dict[str, str], status: int | None 
     front = wall_clock(ready)
     for fd in plan.passed:
         os.set_inheritable(fd, True)
-    if status is not None:
-        os.set_inheritable(status, True)
-        front = f"fd\0{STATUS_SLOT}\0{status}\0status\0{STATUS_SLOT}\0".encode() + front
     fd = os.memfd_create("plan", 0)
     content = memoryview(front + words)
     while content:

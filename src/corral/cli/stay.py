@@ -35,14 +35,14 @@ def run_attached(ready: Ready, variables: dict[str, str]) -> int:
         plan, words = enclosure.launchable(ready.argv)
         life = os.pidfd_open(os.getpid())
         steps = f"fd\0{LIFE_SLOT}\0{life}\0life\0{LIFE_SLOT}\0".encode()
-        status = _launch(steps + wall_clock(ready) + words, (life, *plan.passed), variables)
+        status = launch_attached(steps + wall_clock(ready) + words, (life, *plan.passed), variables)
     finally:
         if temp is not None:
             remove_temp(*temp)
-    return _end_like(status)
+    return end_like(status)
 
 
-def _launch(content: bytes, passed: tuple[int, ...], variables: dict[str, str]) -> int:
+def launch_attached(content: bytes, passed: tuple[int, ...], variables: dict[str, str]) -> int:
     everything = _signal.valid_signals()
     before = _signal.pthread_sigmask(_signal.SIG_BLOCK, everything)
     fd = os.memfd_create("plan", os.MFD_CLOEXEC)
@@ -64,21 +64,35 @@ def _launch(content: bytes, passed: tuple[int, ...], variables: dict[str, str]) 
 
 def _wait(pid: int, everything: set[_signal.Signals]) -> int:
     """Until the supervisor is gone. What the terminal sends reaches it without us; what a process sends to us is
-    meant for it. If it stops, so do we, and whoever continues us continues it."""
+    meant for it. If it stops, so do we; whoever continues us has most likely continued it too."""
     while True:
         info = _signal.sigwaitinfo(everything)
         if info.si_signo == _signal.SIGCHLD:
-            found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
-            if found and os.WIFSTOPPED(status):
+            status = _changes(pid)
+            while status is not None and os.WIFSTOPPED(status):
                 os.kill(os.getpid(), _signal.SIGSTOP)
-                os.kill(pid, _signal.SIGCONT)
-            elif found:
+                status = _changes(pid)
+                if status is None:  # continued alone: it is still stopped
+                    os.kill(pid, _signal.SIGCONT)
+            if status is not None and not os.WIFCONTINUED(status):
                 return status
         elif info.si_code <= 0:
             os.kill(pid, info.si_signo)
 
 
-def _end_like(status: int) -> int:
+def _changes(pid: int) -> int | None:
+    """The latest of what became of it since we last looked; None if nothing did."""
+    latest = None
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        if not found:
+            return latest
+        latest = status
+        if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+            return status
+
+
+def end_like(status: int) -> int:
     if os.WIFSIGNALED(status):
         _die_of(os.WTERMSIG(status))
     return os.WEXITSTATUS(status)

@@ -16,6 +16,10 @@ def main(subcommand: str, words: list[str]) -> int:
     from corral.config import accept_project
 
     directory = os.path.abspath(words[0] if words else ".")
+    if not os.path.isdir(directory):
+        raise PolicyError(f"{directory}: no such directory", path=directory)
     accept_project(directory)
-    print(f"accepted {os.path.join(directory, 'corral.toml')} as it is now")
+    path = os.path.join(directory, "corral.toml")
+    there = os.path.exists(path)
+    print(f"accepted {path} as it is now" if there else f"there is no {path}; that is accepted, too")
     return 0

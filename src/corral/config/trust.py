@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from corral.config.source import read_content, shown_path, write_whole
+from corral.digest import digest
 from corral.errors import ConfigError
 from corral.state import made_state_directory, state_directory
 
@@ -50,7 +51,7 @@ def accept_project(project: str | os.PathLike[str]) -> bool:
 def check_content(path: str, content: bytes | None) -> None:
     """The same check for bytes that were read already, so that what is checked is what is used."""
     remembered = _remembered(path)
-    if remembered is None or (content is not None and remembered == _digest(content)):
+    if remembered is None or (content is not None and remembered == digest(content)):
         return
     what = "was removed" if content is None else "changed"
     directory = os.path.dirname(path)
@@ -69,7 +70,7 @@ def _file_of(project: str | os.PathLike[str]) -> str:
 
 def _record_of(path: str) -> str:
     directory = os.path.realpath(os.path.dirname(path))
-    return os.path.join(state_directory(), RECORDS, _digest(os.fsencode(directory)))
+    return os.path.join(state_directory(), RECORDS, digest(os.fsencode(directory)))
 
 
 def _remembered(path: str) -> str | None:
@@ -89,16 +90,10 @@ def _record(path: str, content: bytes) -> bool:
     try:
         # As `sha256sum` writes it, so that a person can check it with that.
         write_whole(
-            _record_of(path), f"{_digest(content)}  ".encode() + os.fsencode(path) + b"\n", durable=True
+            _record_of(path), f"{digest(content)}  ".encode() + os.fsencode(path) + b"\n", durable=True
         )
     except OSError as error:
         raise ConfigError(
             f"{shown_path(_record_of(path))}: cannot be written: {error.strerror}", path=path
         ) from None
     return True
-
-
-def _digest(content: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(content).hexdigest()

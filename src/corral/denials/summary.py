@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 from _json import encode_basestring_ascii
 
+from corral.digest import digest
 from corral.errors import PolicyError
 from corral.jail.enclosure import PROJECT_CONFIG
 from corral.jail.fence import DEVICES
-from corral.jail.hostkey import digest
 from corral.jail.namespaces import SUMMARY_INSIDE, TEMPORARY, layered_homes
 from corral.paths.places import pin
 from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL

@@ -109,6 +109,12 @@ class AsyncLocalEnvironment:
 
     # ---- commands ----
 
+    async def add_root(self, path: str | os.PathLike[str]) -> None:
+        """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
+        local = await self._opened()
+        await anyio.to_thread.run_sync(local.add_root, path, limiter=self._threads)
+        self.policy = local.policy
+
     async def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""
         local = await self._opened()

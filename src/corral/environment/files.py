@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from corral.files.content import Content
     from corral.files.handles import WriteHandle
     from corral.files.stamps import Stamps
+    from corral.files.view import View
     from corral.paths.beneath import Anchor
     from corral.policy import Policy
 
@@ -54,7 +55,7 @@ class FileHalf:
     ``read_only``, ``hidden``: absolute paths the host adds to the policy's own. ``sensitive``: further names that hold
     secrets. ``hardlinks`` "check": a file with several names is refused if another of them is sensitive; "refuse":
     always. ``stamps``: where it is remembered what was read, so that it is not written over once somebody else
-    has changed it."""
+    has changed it. ``view``: what may be read, and written, beyond the roots; None: nothing."""
 
     def __init__(
         self,
@@ -66,9 +67,11 @@ class FileHalf:
         sensitive: Iterable[str] = (),
         hardlinks: HardLinks = "check",
         stamps: Stamps | None = None,
+        view: View | None = None,
     ) -> None:
-        rules = FileRules(anchors, policy, read_only=read_only, hidden=hidden, more=sensitive)
-        self._access = Access(anchors, rules, hardlinks, stamps)
+        places = (*anchors, *view.scratch, *view.readable) if view is not None else tuple(anchors)
+        rules = FileRules(places, policy, read_only=read_only, hidden=hidden, more=sensitive, view=view)
+        self._access = Access(places, rules, hardlinks, stamps, len(anchors))
 
     @property
     def working_dir(self) -> str:
@@ -120,7 +123,7 @@ class FileHalf:
     def stat(self, path: AnyPath) -> os.stat_result:
         """Of what is there, links followed that stay inside."""
         spot = self._access.locate(path)
-        fd, _ = spot.anchor.open(spot.below, O_PATH | os.O_CLOEXEC, self._access.reading(spot))
+        fd, _ = self._access.open(spot, O_PATH | os.O_CLOEXEC)
         try:
             info = os.fstat(fd)
         finally:
@@ -131,7 +134,7 @@ class FileHalf:
     def list_dir(self, path: AnyPath = ".") -> list[Entry]:
         """By name; what is sensitive or hidden is not in it."""
         spot = self._access.locate(path)
-        fd, names = spot.anchor.open(spot.below, LIST, self._access.reading(spot))
+        fd, names = self._access.open(spot, LIST)
         leaves_out = self._access.leaving_out(spot)
         found = []
         try:
@@ -150,7 +153,7 @@ class FileHalf:
         from corral.paths.walking import walk
 
         spot = self._access.locate(path)
-        fd, top = spot.anchor.open(spot.below, LIST, self._access.reading(spot))
+        fd, top = self._access.open(spot, LIST)
         os.close(fd)
         for names, directories, files in walk(spot.anchor, top, self._access.leaving_out(spot)):
             yield "/".join(names) or ".", directories, files

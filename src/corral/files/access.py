@@ -6,11 +6,13 @@ import errno
 import os
 import stat
 
-from corral.errors import CorralError, NotAFile, NotAFileButDirectory, PathNotAllowed, SensitivePath
+from corral.errors import CorralError, LinkLoop, NotAFile, NotAFileButDirectory, PathNotAllowed, SensitivePath
 from corral.files.atomic import Pending, refuse_unless_file, sweep
 from corral.files.rules import FileRules
 from corral.files.twins import Twins
-from corral.paths.names import components, escapes
+from corral.files.view import is_below
+from corral.paths.beneath import LINKS
+from corral.paths.names import LeadsOut, components, escapes
 from corral.paths.opening import READ
 from corral.paths.walking import walk
 
@@ -46,13 +48,20 @@ class Spot:
 
 class Access:
     def __init__(
-        self, anchors: Sequence[Anchor], rules: FileRules, hardlinks: HardLinks, stamps: Stamps | None
+        self,
+        anchors: Sequence[Anchor],
+        rules: FileRules,
+        hardlinks: HardLinks,
+        stamps: Stamps | None,
+        roots: int,
     ) -> None:
+        """``roots``: so many of the anchors are the environment's own, the others those of a view."""
         self.anchors = tuple(anchors)
+        self._roots = roots
         self.rules = rules
         self.stamps = stamps
         self._hardlinks = hardlinks
-        self._twins = Twins(self.anchors, rules)
+        self._twins = Twins(self.anchors[:roots], rules)
         self._swept: set[tuple[int, int]] = set()
 
     def locate(self, path: AnyPath) -> Spot:
@@ -64,14 +73,19 @@ class Access:
             if "." in wanted or self.rules.more:
                 self.rules.check_segments(wanted.split("/"), given)
             return Spot(given, 0, self.anchors[0], wanted)
-        for which, anchor in enumerate(self.anchors):
-            for top in (anchor.path, anchor.given):
-                if wanted == top or wanted.startswith(top.rstrip("/") + "/"):
-                    below = wanted[len(top) :].lstrip("/") or "."
-                    self.rules.check_segments(below.split("/"), given)
-                    return Spot(given, which, anchor, below)
-        self.rules.check_segments(wanted.split("/"), given)
-        raise escapes(given)
+        tops = [
+            (top, which, anchor)
+            for which, anchor in enumerate(self.anchors)
+            for top in (anchor.path, anchor.given)
+            if is_below(wanted, top)
+        ]
+        if not tops:
+            self.rules.check_segments(wanted.split("/"), given)
+            raise escapes(given)
+        top, which, anchor = max(tops, key=lambda found: len(found[0]))
+        below = wanted[len(top) :].lstrip("/") or "."
+        self.rules.check_segments(below.split("/"), given)
+        return Spot(given, which, anchor, below)
 
     # ---- reading ----
 
@@ -81,9 +95,21 @@ class Access:
     def leaving_out(self, spot: Spot) -> LeavesOut:
         return lambda above, name: self.rules.leaves_out(spot.which, above, name)
 
+    def open(self, spot: Spot, flags: int) -> tuple[int, Names]:
+        """A descriptor and its names. In a view a link may lead to another anchor; then the spot is there."""
+        for _ in range(LINKS):
+            try:
+                return spot.anchor.open(spot.below, flags, self.reading(spot))
+            except LeadsOut as out:
+                if len(self.anchors) == self._roots:
+                    raise
+                there = self.locate(out.target)
+                spot.which, spot.anchor, spot.below = there.which, there.anchor, there.below
+        raise LinkLoop(f"{spot.given}: too many symbolic links", path=spot.given, rule="links")
+
     def open_file(self, spot: Spot) -> tuple[int, Names, os.stat_result]:
         try:
-            fd, names = spot.anchor.open(spot.below, READ, self.reading(spot))
+            fd, names = self.open(spot, READ)
         except CorralError:
             raise
         except OSError as error:

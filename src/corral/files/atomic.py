@@ -13,8 +13,9 @@ import os
 import stat
 
 from corral.errors import NotAFile, NotAFileButDirectory, PathNotAllowed
+from corral.files.attributes import LOOK, keep_attributes
 from corral.paths.names import escapes
-from corral.paths.opening import LIST, READ
+from corral.paths.opening import LIST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ PREFIX = ".corral-"
 RANDOM_BYTES = 8
 ATTEMPTS = 100
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-LOOK = READ | os.O_NOFOLLOW
-# Bits that a new content does not inherit: who trusted the old one did not see this one.
-KEPT_MODE = 0o777
-LOST_ATTRIBUTES = ("security.capability", "security.ima", "security.evm")
-ACCESS_LIST = "system.posix_acl_access"
 RENAME_NOREPLACE = 1
 # What file systems say that cannot lock a file, or sync a directory.
 NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
@@ -92,7 +88,7 @@ class Pending:
         """On the disk and in its place. Returns what fstat says of it."""
         parent = self._parent
         if self._old is not None:
-            _keep_attributes(parent, self._old, self.fd)
+            keep_attributes(parent, self._old, self.fd)
         os.fsync(self.fd)
         if self._verify is not None:
             self._verify()
@@ -216,51 +212,19 @@ def _is_ours(fd: int) -> bool:
 # ---- after ----
 
 
-def _keep_attributes(parent: Parent, old: os.stat_result, fd: int) -> None:
-    """Owner, extended attributes (access lists are among them) and mode of what is replaced, as far as we may."""
-    mine = os.fstat(fd)
-    if (mine.st_uid, mine.st_gid) != (old.st_uid, old.st_gid):
-        for uid, gid in ((old.st_uid, old.st_gid), (-1, old.st_gid)):
-            with contextlib.suppress(PermissionError):
-                os.fchown(fd, uid, gid)
-                break
-    _keep_mode(parent, old.st_mode & KEPT_MODE, fd)
-
-
-def _keep_mode(parent: Parent, mode: int, fd: int) -> None:
-    if not hasattr(os, "listxattr"):
-        os.fchmod(fd, mode)
-        return
-    with contextlib.suppress(OSError):
-        os.removexattr(fd, ACCESS_LIST)  # what the directory gives to new files is not the old file's
-    try:
-        before = os.open(parent.name, LOOK, dir_fd=parent.fd)
-    except OSError:
-        # Its access list cannot be seen, and with one the group's bits mean something else.
-        os.fchmod(fd, mode & 0o707)
-        return
-    try:
-        os.fchmod(fd, mode)
-        _copy_attributes(before, fd)
-    finally:
-        os.close(before)
-
-
-def _copy_attributes(before: int, fd: int) -> None:
-    with contextlib.suppress(OSError):  # a file system without any
-        for name in os.listxattr(before):
-            if name not in LOST_ATTRIBUTES:
-                with contextlib.suppress(OSError):
-                    os.setxattr(fd, name, os.getxattr(before, name))
-
-
 def rename(source: Parent, target: Parent, existing: Existing, name: str | None = None) -> None:
     """By descriptor. ``name``: what it is called in the source's directory, if not as the caller said."""
     old = source.name if name is None else name
     try:
         if existing == "replace":
             os.rename(old, target.name, src_dir_fd=source.fd, dst_dir_fd=target.fd)
-        elif not _rename_to_new(source.fd, old, target.fd, target.name):
+        elif _rename_to_new(source.fd, old, target.fd, target.name):
+            return
+        elif stat.S_ISDIR(os.stat(old, dir_fd=source.fd, follow_symlinks=False).st_mode):
+            os.rename(
+                old, target.name, src_dir_fd=source.fd, dst_dir_fd=target.fd
+            )  # at most over an empty one
+        else:
             # A second name, which cannot be made where there is something, and the first one taken away.
             os.link(old, target.name, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
             os.unlink(old, dir_fd=source.fd)

@@ -10,7 +10,9 @@ import os
 
 from corral.errors import PathNotAllowed, SensitivePath
 from corral.files.atomic import is_temporary
+from corral.files.view import is_below, longest
 from corral.paths.globs import matches
+from corral.paths.names import leads_out
 from corral.paths.opening import DIRECTORY
 from corral.paths.sensitive import KEY_MATERIAL, could_be_folded, folded_rule, folds_case, sensitive_rule
 from corral.state import config_directory, homes, state_directory
@@ -19,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from corral.files.view import View
     from corral.paths.beneath import Anchor
     from corral.paths.names import Names
     from corral.policy import Policy
@@ -41,8 +44,10 @@ class FileRules:
         read_only: Iterable[str] = (),
         hidden: Iterable[str] = (),
         more: Iterable[str] = (),
+        view: View | None = None,
     ) -> None:
         self.policy = policy
+        self._view = view
         self.more = tuple(more)
         self._anchors = anchors
         self._folded = tuple(pattern.casefold() for pattern in self.more)
@@ -80,6 +85,21 @@ class FileRules:
                 elif written.startswith(top + "/"):
                     places[i][tuple(written[len(top) + 1 :].split("/"))] = rule
 
+    # ---- what is shown beyond the roots ----
+
+    def _check_shown(self, which: int, names: Names, path: str) -> None:
+        """In a view: a path that goes into a place with an anchor of its own leads there, and what every jail has a
+        private one of is not shown."""
+        view = self._view
+        if view is None or self._anchors[which] not in view.readable:
+            return
+        full = self._anchors[which].path.rstrip("/") + "/" + "/".join(names)
+        best = longest(full, self._anchors)
+        if best is not None and best is not self._anchors[which]:
+            raise leads_out(path, full)
+        if any(is_below(full, place) for place in view.private):
+            raise PathNotAllowed(f"{path} is not shown: every jail has its own", path=path, rule="private")
+
     # ---- names that hold secrets, and what is hidden ----
 
     def check_segments(self, names: Iterable[str], path: str) -> None:
@@ -91,6 +111,7 @@ class FileRules:
 
     def check_read(self, which: int, names: Names, path: str, seen: int = 0) -> None:
         """``seen``: so many of the names, from the first one on, were checked before."""
+        self._check_shown(which, names, path)
         for i in range(seen, len(names)):
             name = names[i]
             if self.more or could_be_folded(name):
@@ -164,6 +185,10 @@ class FileRules:
             raise PathNotAllowed(f"{path} is read-only", path=path, rule=rule, grant=f"--rw {rule[3:]}")
         if rule:
             return
+        if self._view is not None and self._anchors[which] in self._view.scratch:
+            return
+        if self._view is not None and self._anchors[which] in self._view.readable:
+            raise PathNotAllowed(f"{path} is read-only", path=path, rule="outside", grant=f"--rw {path}")
         if policy.mode == "read-only":
             raise PathNotAllowed(
                 f"{path}: nothing may be written in mode read-only",

@@ -12,7 +12,7 @@ import time
 from _thread import allocate_lock
 
 from corral.errors import StaleFile
-from corral.paths.opening import READ
+from corral.files.attributes import LOOK
 from corral.record import Record
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 24 * 3600
 KEPT_AT_MOST = 4096
-LOOK = READ | os.O_NOFOLLOW
 CHUNK = 1 << 20
 
 

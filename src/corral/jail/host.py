@@ -101,7 +101,8 @@ def _trial(home: str, *, proc: bool, overlay: bool) -> Plan:
     draft.add("init", why="namespaces")
     draft.add("nonewprivs", why="namespaces")
     draft.add("nocaps", why="namespaces")
-    return Plan("namespaces", tuple(draft.steps), (launcher_path(), "--abi"))
+    # The launcher itself, by a name that the mount on /tmp cannot cover.
+    return Plan("namespaces", tuple(draft.steps), ("/proc/self/exe", "--abi"))
 
 
 def find_host(home: str) -> Host:

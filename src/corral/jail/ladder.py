@@ -27,6 +27,10 @@ REMEDIES = {
 }
 
 
+def _with_newest_landlock(host: Host) -> Host:
+    return host.replace(abi=99)
+
+
 class Choice(Record):
     """The tier taken, what it holds of the table, and why the better ones were passed over."""
 
@@ -95,7 +99,13 @@ def choose(
         return Choice("none", (), tuple(claim_table.CLAIMS), tuple(reasons))
     tried = dict.fromkeys(reason.split(":")[0] for reason in reasons)
     old = host.no_namespaces == TOO_OLD
-    remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in tried)
+    helpful = [
+        name
+        for name in tried
+        if name != "landlock" or set(wanted) <= held("landlock", policy, _with_newest_landlock(host))
+    ]
+    remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in helpful)
+    remedies = remedies or "only the namespaces tier holds this; leave the backend to Corral"
     raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
 
 

@@ -113,9 +113,8 @@ def _add_sources(view: View, policy: Policy, site: Site, host: Host, masks: Mask
     for place in site.read_only:
         view.take(place, READ_ONLY, f"{place.path} is visible, read-only")
     layered = layered_homes(site.homes, site.writable, host)
-    for home in site.homes:
-        if home.path in layered:
-            _add_home(view, home, masks.below_home.get(home.path, ()), site.layers.get(home.path))
+    homes = [home for home in site.homes if home.path in layered]
+    opened = {home.path: _open_home(view.draft, home, site.layers.get(home.path)) for home in homes}
     if site.temp is not None:
         for path in TEMPORARY:
             slot = view.clone(site.temp, PRIVATE, f"a private {path}")
@@ -126,6 +125,8 @@ def _add_sources(view: View, policy: Policy, site: Site, host: Host, masks: Mask
         view.wait(SUMMARY_INSIDE, view.clone(site.summary, READ_ONLY, why), stat.S_IFREG, why)
     if policy.network == "open" and site.resolver is not None:
         view.take(site.resolver, READ_ONLY, "the resolver's configuration")
+    for home in homes:  # last: a layer made here is kept below /tmp, and covers what lies there
+        _add_home(view, home, masks.below_home.get(home.path, ()), *opened[home.path])
     return layered
 
 
@@ -138,11 +139,15 @@ def layered_homes(homes: tuple[Place, ...], writable: tuple[Place, ...], host: H
     return {home for home in readable if not submounts(home)}
 
 
-def _add_home(view: View, home: Place, names: tuple[str, ...], layer: Place | None) -> None:
+def _open_home(draft: Draft, home: Place, layer: Place | None) -> tuple[str, str]:
+    """Slots of home and of a layer that stands ready, empty if there is none."""
+    return draft.open_place(home, "home"), draft.open_place(layer, "names to hide") if layer else ""
+
+
+def _add_home(view: View, home: Place, names: tuple[str, ...], bottom: str, layer: str) -> None:
     """Home under a layer of whiteouts: hidden by name, so a file that the host replaces meanwhile stays hidden."""
     draft, why = view.draft, "home, read-only, without what is hidden"
-    bottom = draft.open_place(home, "home")
-    top = draft.open_place(layer, f"{len(names)} names to hide") if layer else _add_layer(view, home, names)
+    top = layer or _add_layer(view, home, names)
     view.wait(home.path, draft.fill("overlay", top, bottom, READ_ONLY, why=why), stat.S_IFDIR, why)
 
 

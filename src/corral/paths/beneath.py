@@ -13,7 +13,7 @@ import os
 import stat
 
 from corral.errors import CorralError, LinkLoop
-from corral.paths.names import components, escapes, plain_names, raise_named
+from corral.paths.names import LeadsOut, components, escapes, leads_out, plain_names, raise_named
 from corral.paths.opening import DIRECTORY, O_PATH, READ, best_opener, kind_of
 from corral.paths.parents import Parent, unmake
 
@@ -95,12 +95,17 @@ class Anchor:
                 if links > LINKS or steps > STEPS:
                     raise LinkLoop(f"{path}: too many symbolic links", path=path, rule="links")
                 if name == "..":
+                    if not behind and self.path == "/":
+                        continue  # above it is itself
                     if not behind:
-                        raise escapes(path)
+                        raise leads_out(path, os.path.dirname(self.path), *reversed(ahead))
                     behind.pop()
                     at.back_to(behind)
                     continue
-                check((*behind, name), len(behind))
+                try:
+                    check((*behind, name), len(behind))
+                except LeadsOut as error:
+                    raise leads_out(path, error.target, *reversed(ahead)) from None
                 target = self._step(path, at, name, flags if not ahead else None, ahead)
                 if isinstance(target, int):
                     return target, (*behind, name)
@@ -109,7 +114,7 @@ class Anchor:
                     continue
                 links += 1
                 if target.startswith("/"):
-                    target = self._inside(path, target)
+                    target = self._inside(path, target, ahead)
                     behind.clear()
                     at.back_to(behind)
                 ahead.extend(name for name in reversed(target.split("/")) if name and name != ".")
@@ -148,12 +153,12 @@ class Anchor:
                 raise
             return name  # no link any more: look at it again
 
-    def _inside(self, path: str, target: str) -> str:
+    def _inside(self, path: str, target: str, ahead: Sequence[str]) -> str:
         """An absolute link, as a path from the anchor."""
         for top in (self.path, self.given):
             if target == top or target.startswith(top.rstrip("/") + "/"):
                 return target[len(top) :].lstrip("/")
-        raise escapes(path, "goes through a symbolic link that leads outside its root")
+        raise leads_out(path, target, *reversed(ahead))
 
     # ---- changing ----
 

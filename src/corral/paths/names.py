@@ -50,6 +50,18 @@ def escapes(path: str, why: str = "leads outside its root") -> PathEscape:
     return PathEscape(f"{path} {why}", path=path, rule="outside")
 
 
+class LeadsOut(PathEscape):
+    """An escape that says where to: an absolute path, for whoever may look there as well."""
+
+    target = ""
+
+
+def leads_out(path: str, target: str, *rest: str) -> LeadsOut:
+    error = LeadsOut(f"{path} goes through a link that leads outside its root", path=path, rule="outside")
+    error.target = "/".join((target, *rest))
+    return error
+
+
 def raise_named(error: OSError, path: str) -> NoReturn:
     """The kernel's answer with the path as it was given; a link, or a way out, is an escape. EACCES never is."""
     if error.errno in (errno.ELOOP, errno.EXDEV):

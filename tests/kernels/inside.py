@@ -1,0 +1,336 @@
+"""Runs on the other kernel: what Corral finds there, what it proves, and a few real runs. Prints one JSON object.
+
+Every run is a sentence and whether it was true. One that must be refused stands beside one that must work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from corral import Grant, Limits, LocalEnvironment, NotEnforceable, Policy
+from corral.claims import CLAIMS
+from corral.doctor import examine
+from corral.jail.enclosure import Enclosure
+from corral.jail.host import Host, find_host
+from corral.jail.ladder import RUNGS, available, held
+from corral.jail.proofs import proven
+from corral.sandbox import Sandbox
+
+MODES = ("read-only", "workspace-write")
+PROCESSES = 350  # above the kernel's least pid_max (301) and what the jail itself has
+
+
+def main() -> None:
+    home = Path.home()
+    host = find_host(str(home))
+    found: dict[str, Any] = {
+        "release": os.uname().release,
+        "abi": host.abi,
+        "missing": {"proc": host.no_proc, "overlay": host.no_overlay},
+        "rungs": {name: available(name, host) for name in RUNGS},
+        "doctor": [[finding.name, finding.ok, finding.detail, finding.remedy] for finding in examine()],
+        "proofs": {name: proofs_of(name, host) for name in RUNGS if not available(name, host)},
+        "modes": {mode: chosen(mode) for mode in MODES},
+        "command": command_line(),
+        "runs": {name: runs_on(name, home) for name in RUNGS if is_accepted(name)},
+    }
+    print(json.dumps(found))
+
+
+# ---- probe and ladder ----
+
+
+def proofs_of(tier: str, host: Host) -> dict[str, Any]:
+    """Every claim that the tier makes here, tried; remembered for the ladder below."""
+    found = {}
+    for mode in MODES:
+        policy = Policy(mode=mode, backend=tier)  # type: ignore[arg-type]
+        claims = tuple(claim for claim in CLAIMS if claim in held(tier, policy, host))
+        proof = proven(policy, tier, claims, None)
+        found[mode] = {"proven": proof.proven, "failed": dict(proof.failed)}
+    return found
+
+
+def chosen(mode: str) -> dict[str, Any]:
+    """What the ladder picks, or its refusal."""
+    with tempfile.TemporaryDirectory(dir=Path.home()) as workspace:
+        try:
+            enclosure = Enclosure(workspace, Policy(mode=mode))  # type: ignore[arg-type]
+        except NotEnforceable as refusal:
+            return {"tier": "none", "refusal": str(refusal)}
+        choice = enclosure.choice
+        enclosure.close()
+    return {
+        "tier": choice.backend,
+        "enforcing": choice.enforcing,
+        "covered": choice.covered,
+        "not_covered": choice.not_covered,
+        "passed_over": choice.passed_over,
+    }
+
+
+def is_accepted(tier: str) -> bool:
+    with tempfile.TemporaryDirectory(dir=Path.home()) as workspace:
+        try:
+            Enclosure(workspace, Policy(backend=tier)).close()  # type: ignore[arg-type]
+        except NotEnforceable:
+            return False
+    return True
+
+
+def command_line() -> dict[str, Any]:
+    """`corral run`, as a person sees it; the command would end with 7."""
+    with tempfile.TemporaryDirectory(dir=Path.home()) as workspace:
+        corral = "import sys; from corral.cli import main; sys.exit(main())"
+        words = [sys.executable, "-c", corral, "run", "-m", "workspace-write", "--", "sh", "-c", "exit 7"]
+        done = subprocess.run(words, cwd=workspace, capture_output=True, text=True, timeout=120)
+    return {"status": done.returncode, "said": (done.stdout + done.stderr).strip()}
+
+
+# ---- runs ----
+
+
+class Workplace:
+    """A project and what lies beside it, in a home that a jail shows read-only."""
+
+    def __init__(self, home: Path, tier: str) -> None:
+        self.tier = tier
+        self.home = home
+        self.top = Path(tempfile.mkdtemp(dir=home))
+        self.project = self.top / "project"
+        self.project.mkdir()
+        (self.top / "kept").write_text("kept\n")
+        (self.project / "narrow").mkdir()
+        (home / ".ssh").mkdir(mode=0o700, exist_ok=True)
+        (home / ".ssh/id_ed25519").write_text("secret\n")
+
+    def environment(self, **how: Any) -> LocalEnvironment:
+        lifetime = how.pop("lifetime", "command")
+        return LocalEnvironment(self.project, Policy(backend=self.tier, **how), lifetime=lifetime)  # type: ignore[arg-type]
+
+    def shell(self, line: str, timeout: float = 60, **how: Any) -> Any:
+        with self.environment(**how) as env:
+            return env.shell(line, timeout=timeout)
+
+    def python(self, program: str, **how: Any) -> Any:
+        with self.environment(**how) as env:
+            return env.run(["/usr/bin/python3", "-c", program], timeout=60)
+
+
+def runs_on(tier: str, home: Path) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for sentence, attempt in RUNS.items():
+        place = Workplace(home, tier)
+        try:
+            said[sentence] = attempt(place)
+        except NotEnforceable:
+            said[sentence] = "refused"
+        except Exception:  # noqa: BLE001 - whatever happens is the answer
+            said[sentence] = traceback.format_exc(limit=-3)
+        finally:
+            shutil.rmtree(place.top)
+    return said
+
+
+def exit_code_comes_back(place: Workplace) -> bool:
+    return bool(place.shell("exit 7").exit_code == 7)
+
+
+def write_inside_lands(place: Workplace) -> bool:
+    done = place.shell("echo new > note && mkdir a b && mv note a/note && mv a/note b/note && cat b/note")
+    return bool(done.ok and done.stdout == "new\n" and (place.project / "b/note").read_text() == "new\n")
+
+
+def write_outside_refused(place: Workplace) -> bool:
+    done = place.shell("echo new > ../note; ! echo more >> ../kept && ! mkdir ../made && ! rm -f ../kept")
+    return bool(done.ok and sorted(os.listdir(place.top)) == ["kept", "project"])
+
+
+def truncation_outside_refused(place: Workplace) -> bool:
+    done = place.python(TRUNCATE)
+    return bool(
+        done.stdout == "inside ok, outside refused\n" and (place.top / "kept").read_text() == "kept\n"
+    )
+
+
+TRUNCATE = """
+import os
+open("full", "w").write("full")
+os.truncate("full", 0)
+assert os.path.getsize("full") == 0
+try:
+    os.truncate("../kept", 0)
+except OSError:
+    print("inside ok, outside refused")
+"""
+
+
+def read_only_mode_writes_nothing(place: Workplace) -> bool:
+    done = place.shell("! echo new > note && t=$(mktemp) && echo x > $t && cat $t", mode="read-only")
+    return bool(done.ok and done.stdout == "x\n" and os.listdir(place.project) == ["narrow"])
+
+
+def network_is_off(place: Workplace) -> bool:
+    """Somebody listens outside, and can be reached from there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port)).close()
+        done = place.python(
+            f"import socket\ntry: socket.create_connection(('127.0.0.1', {port}), 5)\nexcept OSError: print('off')"
+        )
+    return bool(done.stdout == "off\n")
+
+
+def network_opens(place: Workplace) -> bool:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        done = place.python(
+            f"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('open')",
+            network="open",
+        )
+    return bool(done.stdout == "open\n")
+
+
+def tree_ends(place: Workplace) -> bool:
+    """A daemon, in a session of its own, deaf to requests, with an odd argument to find it by."""
+    mark = f"31{time.monotonic_ns()}"
+    daemon = f"trap '' TERM HUP; setsid sleep {mark} </dev/null >/dev/null 2>&1 &"
+    done = place.shell(f"{daemon} until pgrep -cxf 'sleep {mark}'; do sleep 0.1; done")
+    return bool(done.stdout.endswith("1\n") and not processes_with(mark))
+
+
+def processes_with(mark: str) -> list[str]:
+    found = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if mark in words:
+            found.append(pid)
+    return found
+
+
+def timeout_ends(place: Workplace) -> bool:
+    began = time.monotonic()
+    done = place.shell("echo begun; sleep 300", timeout=3)
+    return bool(done.timed_out and done.stdout == "begun\n" and time.monotonic() - began < 60)
+
+
+def memory_limit_ends(place: Workplace) -> bool:
+    """None of them takes more than the limit; together they do."""
+    done = place.python(
+        "import os, time\n"
+        "for _ in range(8):\n"
+        "    if not os.fork():\n"
+        "        taken = bytearray(60 << 20)\n"
+        "        time.sleep(60)\n"
+        "os.wait()",
+        limits=Limits(memory=200 << 20),
+    )
+    return bool(done.over == "memory")
+
+
+def processes_are_limited(place: Workplace) -> bool:
+    program = """
+import os, time
+made = []
+try:
+    while len(made) < 600:
+        pid = os.fork()
+        if not pid:
+            time.sleep(60)
+            os._exit(0)
+        made.append(pid)
+except OSError:
+    pass
+print(len(made))
+"""
+    done = place.python(program, limits=Limits(processes=PROCESSES))
+    return bool(250 < int(done.stdout) <= PROCESSES)
+
+
+def keys_are_hidden(place: Workplace) -> bool:
+    done = place.shell(f"cat {place.home}/.ssh/id_ed25519; cat ../kept")
+    return bool(done.stdout == "kept\n")
+
+
+def keys_stay_hidden(place: Workplace) -> bool:
+    """By somebody else's spawner, while it runs: a layer made for that run alone hides names, not files."""
+    (place.home / ".netrc").write_text("old secret\n")
+    (place.home / "netrc.new").write_text("new secret\n")
+    policy = Policy(backend=place.tier)  # type: ignore[arg-type]
+    with Sandbox(policy, place.project) as sandbox:
+        words = sandbox.wrap_argv(
+            ["sh", "-c", f"echo up; read _; cat {place.home}/.netrc ../kept 2>/dev/null"]
+        )
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+            assert run.stdin is not None
+            assert run.stdout is not None
+            is_up = run.stdout.readline() == "up\n"
+            (place.home / "netrc.new").rename(place.home / ".netrc")
+            said, _ = run.communicate("go\n", timeout=60)
+    return is_up and said == "kept\n"
+
+
+def grants_narrow(place: Workplace) -> bool:
+    done = place.shell("echo x > wide && ! echo x > narrow/x", grants=(Grant.ro("narrow"),))
+    return bool(done.ok and (place.project / "wide").exists() and not os.listdir(place.project / "narrow"))
+
+
+def has_a_terminal(place: Workplace) -> bool:
+    with (
+        place.environment() as env,
+        env.start(["sh", "-c", "test -t 0 && echo yes > /dev/tty"], pty=True) as it,
+    ):
+        done = it.wait(60)
+    return bool(done.ok and "yes" in done.stdout)
+
+
+def commands_share_a_jail(place: Workplace) -> bool:
+    """A background job of one call is there for the next, with the network off."""
+    serve = "import socket; s = socket.create_server(('127.0.0.1', 8123)); s.accept()[0].send(b'served')"
+    fetch = (
+        "import socket, time\n"
+        "for _ in range(100):\n"
+        "  try: print(socket.create_connection(('127.0.0.1', 8123)).recv(9).decode()); break\n"
+        "  except OSError: time.sleep(0.2)"
+    )
+    with place.environment(lifetime="environment") as env:
+        env.background("server", ["/usr/bin/python3", "-c", serve])
+        done = env.run(["/usr/bin/python3", "-c", fetch], timeout=60)
+    return bool(done.stdout == "served\n")
+
+
+RUNS: dict[str, Callable[[Workplace], bool]] = {
+    "an exit code comes back": exit_code_comes_back,
+    "a write inside lands": write_inside_lands,
+    "a write outside is refused": write_outside_refused,
+    "truncation outside is refused": truncation_outside_refused,
+    "read-only writes nothing": read_only_mode_writes_nothing,
+    "the network is off": network_is_off,
+    "the network opens": network_opens,
+    "the tree ends": tree_ends,
+    "a time-out ends it": timeout_ends,
+    "the memory limit ends it": memory_limit_ends,
+    "processes are limited": processes_are_limited,
+    "keys are hidden": keys_are_hidden,
+    "a key saved meanwhile stays hidden": keys_stay_hidden,
+    "a grant narrows": grants_narrow,
+    "it has a terminal": has_a_terminal,
+    "commands share a jail": commands_share_a_jail,
+}
+
+if __name__ == "__main__":
+    main()
