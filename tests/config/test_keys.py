@@ -50,6 +50,7 @@ def test_without_files_the_policy_is_the_default(desk: Desk) -> None:
         ('backend = "landlock"', "backend", "landlock"),
         ("unix-sockets = true", "unix_sockets", True),
         ("shared-memory = true", "shared_memory", True),
+        ("trust-prefix = true", "trust_prefix", True),
         ('output-limit = "64K"', "output_limit", 65536),
         ("output-limit = 1000", "output_limit", 1000),
         ('[limits]\nwall = "90s"\ncpu = "2m"', "limits", Limits(wall=90, cpu=120)),

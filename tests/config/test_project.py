@@ -102,6 +102,7 @@ FORBIDDEN = {
     "unhide": 'unhide = [".ssh"]',
     "backend": 'backend = "landlock"',
     "unix-sockets": "unix-sockets = false",
+    "trust-prefix": "trust-prefix = false",
     "approval.allow": 'approval.allow = ["git"]',
     "environment": '[environment]\nrules = ["drop X"]',
     "env": "env.X = 1",

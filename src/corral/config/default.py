@@ -104,6 +104,12 @@ def _strength() -> list[str]:
         f"#unix-sockets = {_toml(default.unix_sockets)}",
         f"#shared-memory = {_toml(default.shared_memory)}",
         "",
+        *_prose(
+            "Leave the interpreter and the package that run Corral writable where they lie in a writable place. Without "
+            "namespaces such a place is refused otherwise; with them they are read-only inside."
+        ),
+        f"#trust-prefix = {_toml(default.trust_prefix)}",
+        "",
         *_prose("How much of a command's output is kept, for each stream; the end of it."),
         f'#output-limit = "{_size(default.output_limit)}"',
         "",

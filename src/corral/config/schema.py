@@ -40,6 +40,7 @@ KEYS: dict[str, tuple[str, Read, str]] = {
     "backend": ("backend", values.one_of("backend", BACKENDS), USER),
     "unix-sockets": ("unix_sockets", values.boolean, USER),
     "shared-memory": ("shared_memory", values.boolean, TIGHTEN),
+    "trust-prefix": ("trust_prefix", values.boolean, USER),
     "output-limit": ("output_limit", values.whole_size, TIGHTEN),
     **{f"limits.{name}": ("limits", _LIMIT_READERS[unit], TIGHTEN) for name, (_, _, unit) in LIMITS.items()},
     "limits.cpu": ("limits", values.whole_seconds, TIGHTEN),
