@@ -105,8 +105,8 @@ def _strength() -> list[str]:
         f"#shared-memory = {_toml(default.shared_memory)}",
         "",
         *_prose(
-            "Leave the interpreter and the package that run Corral writable where they lie in a writable place. Without "
-            "namespaces such a place is refused otherwise; with them they are read-only inside."
+            "Leave the interpreter and the package that run Corral writable where they lie in a writable place. "
+            "Without namespaces such a place is refused otherwise; with them they are read-only inside."
         ),
         f"#trust-prefix = {_toml(default.trust_prefix)}",
         "",

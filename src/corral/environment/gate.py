@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corral.denials import Denial
+    from corral.environment.files import FileHalf
     from corral.jail.ground import Ground
     from corral.jail.joining import SharedJail
     from corral.jail.plan import Plan
     from corral.jail.spawn import Outcome
+    from corral.paths.beneath import Anchor
     from corral.paths.places import Place
     from corral.policy import Policy
 
@@ -65,6 +67,8 @@ class Gate:
         self._temp: tuple[Place, int] | None = None
         self._summary: str | None = None
         self._outgrown: list[Enclosure] = []
+        self._anchors: list[Anchor] = []
+        self._files: FileHalf | None = None
         self._lock = allocate_lock()
         self._shared: SharedJail | None = None
         self.enclosure = Enclosure(root, policy)
@@ -89,6 +93,24 @@ class Gate:
             enforcing=choice.enforcing,
         )
 
+    def files(self) -> FileHalf:
+        """The file half, made when it is first asked for, from the very places that the commands are held to."""
+        from corral.environment.files import FileHalf
+        from corral.paths.beneath import Anchor
+
+        with self._lock:
+            if self._files is None:
+                enclosure = self.enclosure
+                self._anchors += [Anchor(place.path, fd=place.fd) for place in enclosure.roots]
+                self._files = FileHalf(
+                    self._anchors[-len(enclosure.roots) :],
+                    self.policy,
+                    # A root is among these where a private directory covers it; its own globs say what may be written.
+                    read_only=[place.path for place in enclosure.read_only if place not in enclosure.roots],
+                    hidden=enclosure.hidden,
+                )
+            return self._files
+
     def add_root(self, path: str) -> None:
         """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
         if self._shared is not None:
@@ -97,7 +119,7 @@ class Gate:
         wider = Enclosure(self.enclosure.root.path, policy)
         with self._lock:
             self._outgrown.append(self.enclosure)  # a launch under way may still need its descriptors
-            self.policy, self.enclosure = policy, wider
+            self.policy, self.enclosure, self._files = policy, wider, None
             if self._temp is not None:
                 self._furnish(self._temp[0])
 
@@ -110,6 +132,8 @@ class Gate:
         if self._shared is not None:
             self._shared.close()
         reap_leaving(wait=True)
+        for anchor in self._anchors:
+            anchor.close()
         for enclosure in (*self._outgrown, self.enclosure):
             enclosure.close()
         if self._temp is not None:

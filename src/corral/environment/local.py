@@ -6,6 +6,7 @@ import os
 import warnings
 from _thread import allocate_lock
 
+from corral.environment.filing import FileMethods
 from corral.environment.gate import Gate, check_choice, raise_if_failed
 from corral.errors import PolicyError
 from corral.jail.spawn import Run, Streams
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Literal, Self
 
     from corral.environment.base import CommandResult
+    from corral.environment.files import FileHalf
     from corral.environment.jobs import Job, Jobs
     from corral.environment.process import Process
     from corral.environment.streaming import Streaming
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 STDERR = ("apart", "merged")
 
 
-class LocalEnvironment:
+class LocalEnvironment(FileMethods):
     """A workspace on this machine. Use it with ``with``, or call :meth:`close`.
 
     ``lifetime`` "command": nothing outlives its call. "environment": all commands and jobs share one jail, and what
@@ -84,6 +86,10 @@ class LocalEnvironment:
         return f"<LocalEnvironment {self.root} {self.posture.mode} by {self.posture.mechanism}>"
 
     # ---- commands ----
+
+    def _file_half(self) -> FileHalf:
+        self._check_open()
+        return self._gate.files()
 
     def add_root(self, path: str | os.PathLike[str]) -> None:
         """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
