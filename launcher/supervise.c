@@ -161,6 +161,14 @@ static void set_alarms(int on)
     sys(NR_timer_settime, timer, TIMER_ABSTIME, &when, 0);
 }
 
+/* What woke us is pending for us as well; passed on, it would undo the next stop. */
+static void swallow_continue(void)
+{
+    u64 only = 1ull << (SIGCONT - 1);
+    struct timespec at_once = {0, 0};
+    sys(NR_rt_sigtimedwait, &only, 0, &at_once, sizeof only);
+}
+
 /* Whether the command, our own child, is still in the stop we mirrored: nothing new to be told of it. What there is stays
  * to be reaped. */
 static int is_still_stopped(void)
@@ -187,6 +195,7 @@ static void mirror_stop(int status, int stop)
     if (!is_readable(launch.life)) /* it may have ended before we could be woken for it */
         sys(NR_kill, self, SIGSTOP);
     set_alarms(0);
+    swallow_continue();
     if (run.has_init)
         sys(NR_ppoll, 0, 0, &moment, 0, 8); /* for PID 1 to see what became of the command */
     if (!is_time_up() && !is_readable(launch.life) && (run.has_init || is_still_stopped()))

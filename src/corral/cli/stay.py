@@ -71,6 +71,7 @@ def _wait(pid: int, everything: set[_signal.Signals]) -> int:
             status = _changes(pid)
             while status is not None and os.WIFSTOPPED(status):
                 os.kill(os.getpid(), _signal.SIGSTOP)
+                _signal.sigtimedwait((_signal.SIGCONT,), 0)  # what woke us is not to be passed on
                 status = _changes(pid)
                 if status is None:  # continued alone: it is still stopped
                     os.kill(pid, _signal.SIGCONT)

@@ -74,6 +74,13 @@ def times(at: Callable[..., str]) -> None:
     os.utime(at("victim"), (1, 1))
 
 
+def change_a_mount() -> None:
+    """Whatever lies in them: the mounts themselves say whether anything outside can be changed."""
+    places = [place for place in ("/", "/usr", "/etc", "/home") if os.path.isdir(place)]
+    if all(os.statvfs(place).f_flag & os.ST_RDONLY for place in places):
+        raise OSError("every mount is read-only")
+
+
 # ---- everything else ----
 
 
@@ -153,6 +160,7 @@ def attempts() -> dict[str, Callable[[], object]]:
         found[f"may_{name}"] = lambda action=action: action(inside)  # type: ignore[misc]
     stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
     found |= {
+        "mounts": change_a_mount,
         "keys": lambda: read(given["key"]),
         "may_keys": lambda: read(given["plain"]),
         "hidden": lambda: read(path("hidden")),

@@ -36,7 +36,7 @@ _FILE_ATTEMPTS = tuple(attempts.FILES)
 TRIED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "writes": (_FILE_ATTEMPTS, tuple(f"may_{name}" for name in _FILE_ATTEMPTS)),
     "truncate": (("truncate",), ("may_truncate",)),
-    "metadata": (("metadata", "times"), ("may_metadata", "may_times")),
+    "metadata": (("metadata", "times", "mounts"), ("may_metadata", "may_times")),
     "keys": (("keys",), ("may_keys",)),
     "hidden": (("hidden",), ("may_hidden",)),
     "read-only-inside": (("read-only-inside",), ("may_read-only-inside",)),
