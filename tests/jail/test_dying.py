@@ -205,6 +205,9 @@ def test_without_a_supervisor_the_tree_would_outlive_its_run(world: World) -> No
         assert carrying(mark) == []
         assert run_inline(plan, weaken=without("supervise")).stdout == "up\n"
         try:
+            deadline = time.monotonic() + 5  # it may be on its way to its own name still
+            while not carrying(mark) and time.monotonic() < deadline:
+                time.sleep(0.01)
             assert len(carrying(mark)) >= 1
         finally:
             parents = carrying(mark)
