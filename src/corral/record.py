@@ -21,31 +21,36 @@ class Record:
     """Base of a frozen value. Fields are the annotations of the class, in order; defaults are class attributes."""
 
     _fields: tuple[str, ...]
+    _names: frozenset[str]
     _defaults: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
         own = [name for name in cls.__dict__.get("__annotations__", {}) if not name.startswith("_")]
         inherited = [name for name in getattr(cls, "_fields", ()) if name not in own]
         cls._fields = (*inherited, *own)
+        cls._names = frozenset(cls._fields)
         cls._defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = self._fields
-        if len(args) > len(fields):
-            raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, {len(args)} were given")
-        values = {**self._defaults, **dict(zip(fields, args, strict=False))}
-        for name, value in kwargs.items():
-            if name not in fields:
-                raise TypeError(f"{type(self).__name__} has no field {name!r}; it has {', '.join(fields)}")
-            if name in fields[: len(args)]:
-                raise TypeError(f"{type(self).__name__} got {name!r} twice")
-            values[name] = value
-        if len(values) != len(fields):
-            missing = [name for name in fields if name not in values]
-            raise TypeError(f"{type(self).__name__} needs {', '.join(missing)}")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        values = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
+        if values.keys() != self._names or len(args) > len(fields) or any(n in kwargs for n in fields[: len(args)]):
+            raise TypeError(self._wrong(args, kwargs))
+        self.__dict__.update(values)
         self.__post_init__()
+
+    def _wrong(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """What is wrong with these arguments."""
+        name, fields = type(self).__name__, self._fields
+        if len(args) > len(fields):
+            return f"{name} takes {len(fields)} fields, {len(args)} were given"
+        for given in kwargs:
+            if given not in fields:
+                return f"{name} has no field {given!r}; it has {', '.join(fields)}"
+            if given in fields[: len(args)]:
+                return f"{name} got {given!r} twice"
+        missing = [f for f in fields[len(args) :] if f not in kwargs and f not in self._defaults]
+        return f"{name} needs {', '.join(missing)}"
 
     def __post_init__(self) -> None:
         """Where a subclass checks its fields; raise to refuse."""
