@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CorralError,
         InputClosed,
         JobExists,
+        LandlockUnavailable,
         LaunchRefused,
         NotEnforceable,
         PathEscape,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         Refused,
         StillRunning,
     )
+    from corral.jail.host import probe_landlock
     from corral.jail.plan import Plan
     from corral.policy import Grant, Limits, Policy
     from corral.sandbox import Sandbox
@@ -47,12 +49,20 @@ _HOMES = {
     **dict.fromkeys(("Approval", "RiskRow"), "corral.approval"),
     **dict.fromkeys(("Sandbox",), "corral.sandbox"),
     **dict.fromkeys(("Plan",), "corral.jail.plan"),
+    **dict.fromkeys(("probe_landlock",), "corral.jail.host"),
     **dict.fromkeys(("Grant", "Limits", "Policy"), "corral.policy"),
     **dict.fromkeys(("EnvRule",), "corral.variables"),
     **dict.fromkeys(
         (
             *("CommandFailed", "CommandNotExecutable", "CommandNotFound", "CommandTimeout", "ConfigError"),
-            *("CorralError", "LaunchRefused", "NotEnforceable", "PathEscape", "PathNotAllowed"),
+            *(
+                "CorralError",
+                "LandlockUnavailable",
+                "LaunchRefused",
+                "NotEnforceable",
+                "PathEscape",
+                "PathNotAllowed",
+            ),
             *("InputClosed", "JobExists", "PolicyError", "Refused", "StillRunning"),
         ),
         "corral.errors",
@@ -76,6 +86,7 @@ __all__ = [
     "InputClosed",
     "Job",
     "JobExists",
+    "LandlockUnavailable",
     "LaunchRefused",
     "Limits",
     "LocalEnvironment",
@@ -93,6 +104,7 @@ __all__ = [
     "Sandbox",
     "StillRunning",
     "attribute",
+    "probe_landlock",
 ]
 
 

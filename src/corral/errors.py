@@ -32,6 +32,21 @@ class NotEnforceable(CorralError, RuntimeError):
     """This host cannot hold what the policy demands. Nothing ran."""
 
 
+class LandlockUnavailable(NotEnforceable):
+    """Landlock is too old here, off, or not there. ``found`` is its ABI (0: none), ``needed`` the one asked for."""
+
+    def __init__(self, found: int, needed: int):
+        what = f"this host has Landlock ABI {found}" if found else "this host has no Landlock"
+        kernel = {1: "5.13", 2: "5.19", 3: "6.2", 4: "6.7", 5: "6.10", 6: "6.12"}.get(
+            needed, "newer than 6.12"
+        )
+        super().__init__(
+            f"{what}; ABI {needed} is needed (Linux kernel {kernel}, with landlock in its lsm= list)"
+        )
+        self.found = found
+        self.needed = needed
+
+
 class LaunchRefused(NotEnforceable):
     """A step of the plan failed. The launcher stopped there; the command was not started."""
 

@@ -34,7 +34,11 @@ class Record:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = self._fields
         values = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
-        if values.keys() != self._names or len(args) > len(fields) or any(n in kwargs for n in fields[: len(args)]):
+        if (
+            values.keys() != self._names
+            or len(args) > len(fields)
+            or any(n in kwargs for n in fields[: len(args)])
+        ):
             raise TypeError(self._wrong(args, kwargs))
         self.__dict__.update(values)
         self.__post_init__()

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 
-from corral.errors import NotEnforceable
+from corral.errors import LandlockUnavailable, NotEnforceable
 from corral.jail.hostkey import host_key
 from corral.jail.kernel import CLONE_NEW, MOUNT_NODEV, MOUNT_NOSUID, MOUNT_RDONLY
 from corral.jail.memory import recall, remember
@@ -79,6 +79,15 @@ def _ask(words: list[str]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text
 
 
+def probe_landlock(needed: int = 0) -> int:
+    """The Landlock ABI of this host, 0 if there is none, without side effects. With ``needed``, less than that is a
+    LandlockUnavailable; so is a system that is not Linux."""
+    found = max(int(_ask(["--abi"])[1]), 0) if sys.platform == "linux" else 0
+    if found < needed:
+        raise LandlockUnavailable(found, needed)
+    return found
+
+
 def _trial(home: str, *, proc: bool, overlay: bool) -> Plan:
     """A jail in little, with every facility whose absence is only known by trying."""
     draft = Draft()
@@ -109,7 +118,7 @@ def find_host(home: str) -> Host:
     """Ask the kernel by trying. Three short runs at most."""
     system = os.uname()
     major, minor = (int(part) for part in system.release.split("-")[0].split(".")[:2])
-    abi = int(_ask(["--abi"])[1])
+    abi = probe_landlock()
     missing = {"namespaces": "", "proc": "", "overlay": ""}
     if not os.path.isdir(home):
         missing["overlay"] = "no home directory"
@@ -128,7 +137,7 @@ def find_host(home: str) -> Host:
     return Host(
         machine=system.machine,
         release=(major, minor),
-        abi=max(abi, 0),
+        abi=abi,
         no_namespaces=missing["namespaces"],
         no_proc=missing["proc"],
         no_overlay=missing["overlay"],
