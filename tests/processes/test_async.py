@@ -25,6 +25,7 @@ from corral import (
     JobExists,
     LocalEnvironment,
     NotEnforceable,
+    PathEscape,
     Policy,
     PolicyError,
     StillRunning,
@@ -87,6 +88,21 @@ def test_a_command_runs_and_comes_back_with_the_same_result(loop: str, backend: 
 def test_every_public_name_of_the_one_is_a_name_of_the_other() -> None:
     names = {name for name in dir(LocalEnvironment) if not name.startswith("_")}
     assert names - {name for name in dir(AsyncLocalEnvironment) if not name.startswith("_")} == set()
+
+
+def test_files_are_the_same_for_both_halves_and_refused_alike(loop: str, backend: str, world: World) -> None:
+    async def body() -> None:
+        async with jailed(world, backend) as environment:
+            assert await environment.write_file("a/note", "hello") == 5
+            assert (await environment.run(["cat", "a/note"])).stdout == "hello"
+            assert await environment.read_file("a/note") == "hello"
+            assert [entry.name for entry in await environment.list_dir("a")] == ["note"]
+            with pytest.raises(PathEscape):
+                await environment.write_file("../out", "x")
+            await environment.remove_tree("a")
+            assert await environment.glob("**") == []
+
+    on(loop, body)
 
 
 def test_output_comes_as_it_is_printed_and_input_is_written(loop: str, backend: str, world: World) -> None:

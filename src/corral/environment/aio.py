@@ -19,6 +19,7 @@ try:
 except ImportError:
     raise ImportError("the async environment needs anyio: pip install 'corral[async]'") from None
 
+from corral.environment.afiling import AsyncFileMethods
 from corral.environment.aprocess import AsyncJob, AsyncProcess, despite_cancellation
 from corral.environment.base import CommandResult, Output, Posture
 from corral.environment.gate import check_choice, raise_if_failed
@@ -38,7 +39,7 @@ T = TypeVar("T")
 SPAWNING_THREADS = 6
 
 
-class AsyncLocalEnvironment:
+class AsyncLocalEnvironment(AsyncFileMethods):
     """Use it with ``async with``, or await :meth:`close`. Built when it is entered, or first used."""
 
     def __init__(
