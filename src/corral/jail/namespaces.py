@@ -79,7 +79,10 @@ def compile_plan(
     scratch = _Scratch(view, policy)
     empties = {}
     if covered:
-        empties = {stat.S_IFDIR: scratch.make("d", "dir", 0o555), stat.S_IFREG: scratch.make("f", "file", 0o444)}
+        empties = {
+            stat.S_IFDIR: scratch.make("d", "dir", 0o555),
+            stat.S_IFREG: scratch.make("f", "file", 0o444),
+        }
     _add_devices(view, scratch, host, devices, rules)
     _add_run(scratch)
     _add_temporary(scratch, site, rules)
