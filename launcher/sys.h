@@ -114,18 +114,15 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define EPERM 1
 #define ENOENT 2
 #define ESRCH 3
-#define EINTR 4
 #define E2BIG 7
 #define EBADF 9
 #define ECHILD 10
 #define EAGAIN 11
 #define EACCES 13
 #define ENOTBLK 15
-#define EXDEV 18
 #define ENOTDIR 20
 #define EISDIR 21
 #define EINVAL 22
-#define EFBIG 27
 #define ENAMETOOLONG 36
 #define ECONNRESET 104
 #define ESTALE 116
@@ -133,24 +130,19 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 /* open, stat */
 #define AT_FDCWD (-100)
 #define AT_EMPTY_PATH 0x1000
-#define AT_SYMLINK_NOFOLLOW 0x100
 #define AT_RECURSIVE 0x8000
 #define O_RDONLY 0
 #define O_WRONLY 1
 #define O_RDWR 2
 #define O_ACCMODE 3
-#define O_CREAT 0100
-#define O_EXCL 0200
 #define O_NOCTTY 0400
 #define O_NONBLOCK 04000
 #define O_DIRECTORY SYS(0200000, 040000)
 #define O_NOFOLLOW SYS(0400000, 0100000)
 #define O_CLOEXEC 02000000
 #define O_PATH 010000000
-#define RESOLVE_NO_XDEV 0x01
 #define RESOLVE_NO_MAGICLINKS 0x02
 #define RESOLVE_NO_SYMLINKS 0x04
-#define RESOLVE_BENEATH 0x08
 #define S_IFMT 0170000
 #define S_IFCHR 0020000
 #define S_IFDIR 0040000
@@ -232,14 +224,10 @@ struct mount_attr {
 #define WNOWAIT 0x01000000
 #define P_PID 1
 #define POLLIN 1
-#define POLLERR 8
-#define POLLHUP 0x10
-#define POLLNVAL 0x20
 #define POLLRDHUP 0x2000
 #define RLIMIT_CORE 4
 #define AF_UNIX 1
 #define AF_INET 2
-#define SOCK_STREAM 1
 #define SOCK_DGRAM 2
 #define SOCK_SEQPACKET 5
 #define SOCK_CLOEXEC O_CLOEXEC

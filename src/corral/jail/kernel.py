@@ -66,7 +66,6 @@ CLONE_NEW = {
     "net": 0x40000000,
 }
 MOUNT_RDONLY, MOUNT_NOSUID, MOUNT_NODEV, MOUNT_NOEXEC = 1, 2, 4, 8
-RESOLVE_BENEATH = 8
 MAY_BE_MISSING = 1 << 16  # the launcher's own: a place that is gone is left out
 RLIMIT = {"cpu": 0, "file_size": 1, "data": 2, "processes": 6, "open_files": 7}
 

@@ -10,7 +10,6 @@ from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from corral.paths.places import Place
@@ -152,9 +151,3 @@ def describe(plan: Plan, *, width: int = 100) -> str:
         shown.append(f"  {why:<58.58} {words[0]} {operands}"[:width].rstrip())
     lines += ["steps", *shown]
     return "\n".join(lines)
-
-
-def slots_used(steps: Sequence[Step]) -> int:
-    """One past the highest slot these steps fill."""
-    fills = {"open", "fd", "mount", "overlay", "tree", "make"}
-    return 1 + max((int(words[1]) for words, _ in steps if words[0] in fills), default=-1)
