@@ -10,6 +10,8 @@ import pty
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import termios
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from cases import case
 from hostfacts import skip_unless_host
 from jail.fences import without
 from jail.inline import inline_plan, run_inline
-from jail.world import World, answers, bystander, launch, new_mark, python
+from jail.world import PYTHON, World, answers, bystander, launch, new_mark, python
 
 pytestmark = pytest.mark.jail
 
@@ -69,11 +71,30 @@ def test_nothing_can_be_typed_into_the_callers_terminal(backend: str, world: Wor
         os.close(slave)
 
 
+# Run by a session leader with a terminal of its own: what it can open as /dev/tty, and what a jailed command can.
+CONTROLLED = """
+import sys
+from corral import LocalEnvironment, Policy
+open("/dev/tty").close()
+with LocalEnvironment(sys.argv[1], Policy(backend=sys.argv[2])) as environment:
+    opened = environment.run([sys.argv[3], "-I", "-S", "-c", "open('/dev/tty')"])
+    plain = environment.run([sys.argv[3], "-I", "-S", "-c", "open('/dev/null')"])
+print(opened.exit_code, plain.exit_code)
+"""
+
+
 @case("peers-I7")
 def test_a_command_has_no_controlling_terminal_of_the_callers(backend: str, world: World) -> None:
-    with world.environment(backend) as environment:
-        assert environment.run(python("open('/dev/tty')")).exit_code != 0
-        assert environment.run(python("import os; print(os.getsid(0))")).stdout != f"{os.getsid(0)}\n"
+    master, slave = pty.openpty()
+    command = ["setsid", "--ctty", "--wait", sys.executable, "-c", CONTROLLED]
+    try:
+        done = subprocess.run(
+            [*command, str(world.workspace), backend, PYTHON], stdin=slave, capture_output=True, text=True
+        )
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert (done.stdout, done.stderr) == ("1 0\n", "")
 
 
 @case("peers-I1")
