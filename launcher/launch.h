@@ -6,7 +6,7 @@
  *
  * Operand kinds:  d  a slot that this step fills        s  a slot that an earlier step filled
  *                 a  such a slot, or / for the root     n  a number     N  a number, or - for "not checked"
- *                 w  a word taken as it is
+ *                 o  such a slot, or - for "none"       w  a word taken as it is
  */
 #ifndef CORRAL_LAUNCH_H
 #define CORRAL_LAUNCH_H
@@ -34,16 +34,21 @@
     X("loopback",   "",        op_loopback)   /* bring lo up */                                              \
     X("mount",      "dwwn",    op_mount)      /* SLOT TYPE OPTIONS ATTRS: a new file system, detached */     \
     X("overlay",    "dssn",    op_overlay)    /* SLOT TOP BOTTOM ATTRS: read-only, TOP hides in BOTTOM */    \
+    X("copy",       "dosssn",  op_copy)       /* SLOT TOP BOTTOM UPPER WORK ATTRS: what is written goes to UPPER */\
     X("tree",       "dsn",     op_tree)       /* SLOT FROM ATTRS: a detached clone with all below it */      \
+    X("idmap",      "ss",      op_idmap)      /* SLOT USERNS: owners of a detached tree as that namespace maps them */\
     X("readonly",   "",        op_readonly)   /* all that is mounted: read-only, nosuid, private */          \
     X("whiteout",   "sw",      op_whiteout)   /* AT NAME: hide a name that a layer below has */               \
-    X("make",       "dswwn",   op_make)       /* SLOT AT NAME dir|file|->TARGET MODE */                      \
+    X("make",       "dswwn",   op_make)       /* SLOT AT NAME dir|file|dir?|file?|->TARGET MODE */           \
     X("attach",     "ss",      op_attach)     /* SLOT ONTO: put a detached mount on an open place */         \
+    X("pivot",      "s",       op_pivot)      /* SLOT: the root is what is mounted there, the old one is gone */\
+    X("attributes", "sn",      op_attributes) /* SLOT ATTRS: set them on one mount that is in place */       \
     X("pids",       "n",       op_pids)       /* N: pid_max of the new PID namespace (kernel 6.14) */        \
     X("init",       "",        op_init)       /* fork: the child goes on as PID 2, we are PID 1 */           \
     X("chdir",      "s",       op_chdir)      /* SLOT */                                                     \
     X("stdio",      "n",       op_stdio)      /* REOPEN: check 0-2; 1: reopen read-only files inside */      \
     X("keep",       "s",       op_keep)       /* SLOT: leave this descriptor to the command */               \
+    X("become",     "nn",      op_become)     /* UID GID: that user and group, and no other group */          \
     X("nonewprivs", "",        op_nonewprivs) /* set-uid programs gain nothing */                            \
     X("ruleset",    "nnnn",    op_ruleset)    /* FS NET SCOPED SIZE: a Landlock ruleset */                   \
     X("allow",      "sn",      op_allow)      /* SLOT RIGHTS: a rule of it */                                \

@@ -44,20 +44,48 @@ static char *put_fd_path(char *end, int fd)
     return put_number(put(end, "/proc/self/fd/"), (u64)fd);
 }
 
-/* Read-only, no upper layer. Layers go by descriptor from kernel 6.13 on; before that by their /proc names,
- * which need no escaping and stay far below the 255 bytes the kernel takes. */
+/* By descriptor from kernel 6.13 on; before that by its /proc name, which needs no escaping and stays far below the
+ * 255 bytes the kernel takes. */
+static void fs_layer(int fs, const char *key, int fd)
+{
+    char name[32];
+    if (sys(NR_fsconfig, fs, FSCONFIG_SET_FD, key, 0, fd) >= 0)
+        return;
+    put_fd_path(name, fd);
+    fs_option(fs, FSCONFIG_SET_STRING, key, name, 0);
+}
+
+static int overlay_of(int top, int bottom)
+{
+    int fs = (int)must(sys(NR_fsopen, "overlay", FSOPEN_CLOEXEC));
+    fs_option(fs, FSCONFIG_SET_FLAG, "userxattr", 0, 0);
+    if (top < 0 && sys(NR_fsconfig, fs, FSCONFIG_SET_FD, "lowerdir+", 0, bottom) >= 0)
+        return fs;
+    if (top >= 0 && sys(NR_fsconfig, fs, FSCONFIG_SET_FD, "lowerdir+", 0, top) >= 0) {
+        fs_option(fs, FSCONFIG_SET_FD, "lowerdir+", 0, bottom);
+        return fs;
+    }
+    char layers[64], *end = layers;
+    if (top >= 0)
+        end = put(put_fd_path(end, top), ":");
+    put_fd_path(end, bottom);
+    fs_option(fs, FSCONFIG_SET_STRING, "lowerdir", layers, 0);
+    return fs;
+}
+
+/* Read-only: what TOP has covers, or hides, what BOTTOM has. */
 void op_overlay(void)
 {
-    int fs = (int)must(sys(NR_fsopen, "overlay", FSOPEN_CLOEXEC)), top = slot_of(1), bottom = slot_of(2);
-    fs_option(fs, FSCONFIG_SET_FLAG, "userxattr", 0, 0);
-    if (sys(NR_fsconfig, fs, FSCONFIG_SET_FD, "lowerdir+", 0, top) >= 0) {
-        fs_option(fs, FSCONFIG_SET_FD, "lowerdir+", 0, bottom);
-    } else {
-        char layers[64];
-        put_fd_path(put(put_fd_path(layers, top), ":"), bottom);
-        fs_option(fs, FSCONFIG_SET_STRING, "lowerdir", layers, 0);
-    }
-    fill(0, mount_of(fs, number(launch.operand[3])));
+    fill(0, mount_of(overlay_of(slot_of(1), slot_of(2)), number(launch.operand[3])));
+}
+
+/* The same with a layer that takes all that is written; TOP and BOTTOM never change. */
+void op_copy(void)
+{
+    int fs = overlay_of(equal(launch.operand[1], "-") ? -1 : slot_of(1), slot_of(2));
+    fs_layer(fs, "upperdir", slot_of(3));
+    fs_layer(fs, "workdir", slot_of(4));
+    fill(0, mount_of(fs, number(launch.operand[5])));
 }
 
 static void set_attributes(int fd, u64 attrs)
@@ -75,6 +103,13 @@ void op_tree(void)
     fill(0, fd);
 }
 
+/* Files look as if they were somebody else's, and what that user makes is the owner's on disk. */
+void op_idmap(void)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (u64)slot_of(1)};
+    must(sys(NR_mount_setattr, slot_of(0), "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr));
+}
+
 /* Private too: what the host mounts later must not appear inside, writable. */
 void op_readonly(void)
 {
@@ -85,6 +120,20 @@ void op_readonly(void)
 void op_attach(void)
 {
     must(sys(NR_move_mount, slot_of(0), "", slot_of(1), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+}
+
+/* The old root goes where the new one is, and from there away: nothing is left that leads to it. */
+void op_pivot(void)
+{
+    must(sys(NR_fchdir, slot_of(0)));
+    must(sys(NR_pivot_root, ".", "."));
+    must(sys(NR_umount2, ".", MNT_DETACH));
+}
+
+void op_attributes(void)
+{
+    struct mount_attr attr = {.attr_set = number(launch.operand[1])};
+    must(sys(NR_mount_setattr, slot_of(0), "", AT_EMPTY_PATH, &attr, sizeof attr));
 }
 
 static void check_name(const char *name)
@@ -112,14 +161,23 @@ void op_whiteout(void)
     first = name;
 }
 
-/* One name in a file system that this plan has just made. */
+/* One name in a file system that this plan has just made; with `?` it may be there from an earlier run, and then a
+ * directory must be one, not a link to one. */
 void op_make(void)
 {
     char **word = launch.operand, *name = word[2], *kind = word[3];
-    int at = slot_of(1);
+    int at = slot_of(1), only = 0;
+    long made;
     unsigned mode = (unsigned)number(word[4]);
     check_name(name);
-    if (equal(kind, "dir")) {
+    if (equal(kind, "dir?")) {
+        made = sys(NR_mkdirat, at, name, mode);
+        must(made == -EEXIST ? 0 : made);
+        only = O_DIRECTORY;
+    } else if (equal(kind, "file?")) {
+        made = sys(NR_mknodat, at, name, S_IFREG | mode, 0);
+        must(made == -EEXIST ? 0 : made);
+    } else if (equal(kind, "dir")) {
         must(sys(NR_mkdirat, at, name, mode));
         must(sys(NR_fchmodat, at, name, mode)); /* whatever the caller's umask took away */
     } else if (equal(kind, "file")) {
@@ -129,5 +187,5 @@ void op_make(void)
     } else {
         refuse(EINVAL);
     }
-    fill(0, (int)must(sys(NR_openat, at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+    fill(0, (int)must(sys(NR_openat, at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | only)));
 }

@@ -178,6 +178,10 @@ static void check_operand(char kind, const char *word, char *filled)
         if (equal(word, "/"))
             return;
         /* fall through */
+    case 'o':
+        if (kind == 'o' && equal(word, "-"))
+            return;
+        /* fall through */
     case 's':
         if (!is_slot || !filled[number(word)])
             malformed("not a filled slot:", word);

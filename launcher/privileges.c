@@ -6,6 +6,15 @@ void op_nonewprivs(void)
     must(sys(NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
+/* Groups first: once the user is another one it may not. */
+void op_become(void)
+{
+    u64 uid = number(launch.operand[0]), gid = number(launch.operand[1]);
+    must(sys(NR_setgroups, 0, 0));
+    must(sys(NR_setresgid, gid, gid, gid));
+    must(sys(NR_setresuid, uid, uid, uid));
+}
+
 /* The bounding set can be emptied only by who may (CAP_SETPCAP). Who may not has no capability to lose there:
  * with no_new_privs set nothing can be gained through it either. */
 void op_nocaps(void)

@@ -73,10 +73,15 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define NR_fchdir SYS(81, 50)
 #define NR_getppid SYS(110, 173)
 #define NR_setsid SYS(112, 157)
+#define NR_setgroups SYS(116, 159)
+#define NR_setresuid SYS(117, 147)
+#define NR_setresgid SYS(119, 149)
 #define NR_capget SYS(125, 90)
 #define NR_capset SYS(126, 91)
 #define NR_rt_sigtimedwait SYS(128, 137)
+#define NR_pivot_root SYS(155, 41)
 #define NR_prctl SYS(157, 167)
+#define NR_umount2 SYS(166, 39)
 #define NR_getdents64 SYS(217, 61)
 #define NR_timer_create SYS(222, 107)
 #define NR_timer_settime SYS(223, 110)
@@ -120,6 +125,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define EAGAIN 11
 #define EACCES 13
 #define ENOTBLK 15
+#define EEXIST 17
 #define ENOTDIR 20
 #define EISDIR 21
 #define EINVAL 22
@@ -201,6 +207,8 @@ struct dirent64 {
 #define FSCONFIG_CMD_CREATE 6
 #define MOUNT_ATTR_RDONLY 0x01
 #define MOUNT_ATTR_NOSUID 0x02
+#define MOUNT_ATTR_IDMAP 0x00100000
+#define MNT_DETACH 2
 #define MS_PRIVATE (1 << 18)
 
 struct mount_attr {

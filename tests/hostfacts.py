@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import platform
 import re
@@ -14,6 +15,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import tempfile
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +44,28 @@ def landlock_abi_below_9() -> bool:
 def no_user_namespaces() -> bool:
     unshare = ["unshare", "--user", "--map-root-user", "--mount", "true"]
     return subprocess.run(unshare, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def no_systemd_testbed() -> bool:
+    """Whether namespaces and a tree of control groups for a user manager of our own cannot be made here."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("systemd-run", "dbus-daemon", "nsenter", "setpriv"))):
+        return True
+    namespaces = ["unshare", "--fork", "--pid", "--mount", "--cgroup", "--ipc", "--uts"]
+    trial = ["sh", "-c", "mount -t cgroup2 none /mnt && mount -t proc proc /proc"]
+    return subprocess.run([*namespaces, *trial], stderr=subprocess.DEVNULL).returncode != 0
+
+
+@functools.cache
+def no_overlay() -> bool:
+    """Whether no writable overlay can be mounted on the directory for temporary files, as in most containers."""
+    with tempfile.TemporaryDirectory() as base:
+        for name in ("lower", "upper", "work", "merged"):
+            os.mkdir(f"{base}/{name}")
+        mount = "mount -t overlay -o userxattr,lowerdir=lower,upperdir=upper,workdir=work overlay merged"
+        unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+        done = subprocess.run([*unshare, "sh", "-c", mount], cwd=base, stderr=subprocess.DEVNULL)
+        subprocess.run(["chmod", "-R", "u+rwx", base])
+        return done.returncode != 0
 
 
 def no_ipv6() -> bool:
@@ -93,7 +117,9 @@ FACTS: dict[str, Callable[[], bool]] = {
             no_landlock,
             landlock_abi_below_9,
             no_user_namespaces,
+            no_systemd_testbed,
             no_ipv6,
+            no_overlay,
             no_block_device,
             not_x86_64,
         )

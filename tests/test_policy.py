@@ -347,3 +347,16 @@ def test_which_side_comes_first_makes_no_difference_to_what_is_allowed(a: Policy
     assert granted(one) == granted(other)
     assert set(one.roots) == set(other.roots)
     assert set(one.writable or ()) == set(other.writable or ())
+
+
+def test_further_sensitive_names_are_only_added_to() -> None:
+    one, two = Policy(sensitive=["*.pem"]), Policy(sensitive=["own", "*.pem"])
+    assert (one & two).sensitive == ("*.pem", "own")
+    assert Policy.from_dict(two.to_dict()) == two
+    assert hash(two) != hash(one)
+
+
+@pytest.mark.parametrize("wrong", ["*.pem", ["a/b"], [""], [".."], ["x["], ["a\0"]])
+def test_a_sensitive_name_is_one_name(wrong: Any) -> None:
+    with pytest.raises(PolicyError):
+        Policy(sensitive=wrong)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hashlib import sha256
+    from hashlib import sha256 as sha256
 else:
     try:
         from _sha2 import sha256  # Python 3.12 and newer

@@ -8,7 +8,7 @@ import sys
 from corral.errors import CorralError, NotEnforceable
 from corral.jail.enclosure import Enclosure
 from corral.jail.host import TOO_OLD, Host, launcher_path, this_host
-from corral.jail.ladder import BUILT
+from corral.jail.ladder import RUNGS, available
 from corral.policy import MODES, Policy
 from corral.record import Record
 from corral.state import homes, made_state_directory
@@ -41,6 +41,15 @@ class ModeFinding(Record):
     backend: str
     enforcing: bool
     not_covered: tuple[str, ...]
+    why_not: str = ""
+
+
+class BackendFinding(Record):
+    """One mechanism: whether it is there, whether it was seen to hold, and why not."""
+
+    backend: str
+    present: bool
+    proven: bool
     why_not: str = ""
 
 
@@ -166,18 +175,41 @@ def _cgroups() -> Finding:
 
 
 def _user_manager() -> Finding:
-    directory = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-    there = os.path.exists(os.path.join(directory, "systemd", "private"))
-    return Finding("systemd user manager", there or None, "running" if there else "not running")
+    from corral.jail import systemd
+
+    missing = systemd.missing()
+    if missing:
+        return Finding("systemd user manager", None, missing)
+    controllers = ", ".join(sorted(systemd.delegated())) or "none"
+    return Finding("systemd user manager", True, f"running; controllers it can give to units: {controllers}")
+
+
+def try_backends() -> list[BackendFinding]:
+    """Each mechanism for the library's default mode, proven now or on this boot."""
+    return [_try_backend(name) for name in (*RUNGS, "seatbelt")]
+
+
+def _try_backend(name: str) -> BackendFinding:
+    if name == "seatbelt":
+        from corral.jail import seatbelt
+
+        missing = seatbelt.missing()
+        return BackendFinding(name, not missing, False, missing or "untested on a Mac")
+    try:
+        missing = available(name, this_host((homes() or ("/",))[0], made_state_directory()))
+    except CorralError as error:
+        missing = str(error)
+    if missing:
+        return BackendFinding(name, False, False, missing)
+    found = _try_mode(Policy.workspace_write(backend=name))
+    return BackendFinding(name, True, found.enforcing, found.why_not)
 
 
 def try_modes(policy: Policy | None = None) -> list[ModeFinding]:
     """Each mode of this version, proven now or on this boot; with a policy, its own first."""
     wanted = [policy] if policy is not None else []
-    wanted += [Policy(mode=mode) for mode in BUILT if mode != "off"]  # type: ignore[arg-type]
-    found = [_try_mode(one) for one in wanted]
-    unbuilt = [m for m in MODES if m not in BUILT]
-    return found + [ModeFinding(mode, "", False, (), "not part of this version") for mode in unbuilt]
+    wanted += [Policy(mode=mode) for mode in MODES if mode != "off"]  # type: ignore[arg-type]
+    return [_try_mode(one) for one in wanted]
 
 
 def _try_mode(policy: Policy) -> ModeFinding:

@@ -28,6 +28,14 @@ class ConfigError(PolicyError):
     """A config file is wrong; the message begins with its name and line."""
 
 
+class UnknownBackend(PolicyError):
+    """No jail is called that. ``known``: those there are."""
+
+    def __init__(self, name: str, known: tuple[str, ...]):
+        super().__init__(f'unknown jail backend: "{name}"; there is {", ".join(known)}', rule="backend")
+        self.known = known
+
+
 class NotEnforceable(CorralError, RuntimeError):
     """This host cannot hold what the policy demands. Nothing ran."""
 
@@ -54,6 +62,10 @@ class LaunchRefused(NotEnforceable):
         super().__init__(message, path=path)
         self.step = step
         self.errno = errno
+
+
+class HookError(CorralError, TypeError):
+    """A hook of the host's gave back something else than it must. Nothing ran, and nothing was written."""
 
 
 class Refused(CorralError, PermissionError):
@@ -110,6 +122,10 @@ class SensitivePath(Refused):
 
 class StaleFile(Refused):
     """A file is not any more what was read of it."""
+
+
+class ChangeConflict(Refused):
+    """What a jail changed was changed outside as well. Nothing was applied."""
 
 
 class FileTooLarge(CorralError, OSError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Mode = Literal["off", "read-only", "workspace-write", "casual", "bare", "strict"]
     Network = Literal["off", "open"]
-    Backend = Literal["auto", "namespaces", "landlock"]
+    Backend = Literal["auto", "namespaces", "landlock", "systemd-run"]
     Access = Literal["rw", "ro", "hide", "none"]
     Missing = Literal["refuse", "skip", "create"]
 
@@ -30,7 +30,10 @@ MODES: dict[str, tuple[str, str]] = {
     "bare": ("open", "the working directory; home is private and empty"),
     "strict": ("open", "only what is granted exists"),
 }
-BACKENDS = ("auto", "namespaces", "landlock")
+BACKENDS = ("auto", "namespaces", "landlock", "systemd-run")
+
+# Modes that give the command a home of its own, kept by a jail's name.
+HOME_MODES = ("casual", "bare", "strict")
 
 # Tighter first. Two modes that do not stand in one of these chains cannot be compared.
 _TIGHTER = {
@@ -66,6 +69,13 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(str(word), list(words), 1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def check_jail_name(name: str) -> None:
+    if not name or name.startswith((".", "-")) or "/" in name or "\0" in name or len(name) > 100:
+        raise PolicyError(
+            f"a jail's name is one short word that starts with neither a dot nor a dash, not {name!r}"
+        )
 
 
 class Grant(Record):
@@ -137,7 +147,15 @@ class Policy(Record):
     shared_memory: bool = False
     trust_prefix: bool = False
     output_limit: int = OUTPUT_LIMIT
+    sensitive: tuple[
+        str, ...
+    ] = ()  # names that hold secrets, besides those that always do; patterns of one name
     approval: Approval = Approval()
+    related_context: tuple[str, ...] = ()  # directories of notes that the tool of that name looks through
+    jail: str | None = None  # whose home it is in casual, bare and strict; None: the project's own
+    storage: str | None = None  # where jails are kept; None: the state directory
+    review: bool = False  # what is written to the workspace waits until a person applies it
+    grant_root: bool = True  # the working directory itself is writable, where the mode makes it so
 
     def __post_init__(self) -> None:
         _known("mode", self.mode, MODES)
@@ -153,13 +171,20 @@ class Policy(Record):
             object.__setattr__(self, "writable", check_globs(self.writable))
             if self.mode == "read-only":
                 raise PolicyError("mode read-only has no writable globs; use mode workspace-write")
+        if self.jail is not None:
+            check_jail_name(self.jail)
         if self.output_limit <= 0:
             raise PolicyError("output_limit must be above 0; output is never kept without bound")
-        for name in ("roots", "grants", "unhide", "environment", "demands"):
+        for name in ("roots", "grants", "unhide", "environment", "demands", "sensitive", "related_context"):
             value = getattr(self, name)
             if isinstance(value, str):
                 raise PolicyError(f"{name} is a list, not one string: [{value!r}]")
             object.__setattr__(self, name, tuple(value))
+        if self.sensitive:
+            from corral.paths.globs import check_name_pattern
+
+            for pattern in self.sensitive:
+                check_name_pattern(pattern)
 
     # ---- one constructor a mode ----
 
@@ -228,7 +253,13 @@ class Policy(Record):
             shared_memory=self.shared_memory and other.shared_memory,
             trust_prefix=self.trust_prefix and other.trust_prefix,
             output_limit=min(self.output_limit, other.output_limit),
+            sensitive=tuple(dict.fromkeys((*self.sensitive, *other.sensitive))),
             approval=self.approval & other.approval,
+            related_context=tuple(p for p in self.related_context if p in other.related_context),
+            jail=_same("jails", self.jail, other.jail),
+            storage=_same("storage directories", self.storage, other.storage),
+            review=self.review or other.review,
+            grant_root=self.grant_root and other.grant_root,
         )
 
     # ---- as data ----
@@ -254,7 +285,7 @@ class Policy(Record):
             given["limits"] = _part(Limits, given["limits"])
         if "approval" in given:
             given["approval"] = Approval.from_dict(given["approval"])
-        for name in ("roots", "writable", "unhide", "demands"):
+        for name in ("roots", "writable", "unhide", "demands", "sensitive", "related_context"):
             if given.get(name) is not None:
                 given[name] = tuple(given[name])
         return cls(**given)
@@ -286,6 +317,12 @@ def _part(kind: Any, fields: dict[str, Any]) -> Any:
     if missing:
         raise PolicyError(f"{kind.__name__} needs {', '.join(missing)}")
     return kind(**fields)
+
+
+def _same(what: str, a: str | None, b: str | None) -> str | None:
+    if None not in (a, b) and a != b:
+        raise PolicyError(f"{what} {a} and {b} cannot both be meant")
+    return b if a is None else a
 
 
 def _common_grants(a: tuple[Grant, ...], b: tuple[Grant, ...]) -> tuple[Grant, ...]:

@@ -40,6 +40,11 @@ def state_directory() -> str:
     return _directory("CORRAL_STATE_DIR", "XDG_STATE_HOME", ".local/state")
 
 
+def data_directory() -> str:
+    """For what jails may write, unlike config and state."""
+    return _directory("CORRAL_DATA_DIR", "XDG_DATA_HOME", ".local/share")
+
+
 def made_state_directory() -> str | None:
     """The state directory, made 0700 if it is not there; None where it cannot be (nested, read-only home)."""
     path = state_directory()

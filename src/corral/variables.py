@@ -12,18 +12,26 @@ if TYPE_CHECKING:
 
 # Secrets by the shape of their name: `*` is any run of characters, `\` takes the next one as it is.
 SECRETS = (
-    *("*_ACCESS_KEY", "*_APIKEY", "*_API_KEY", "*_AUTH", "*_AUTH_TOKEN", "*_CONNECTION_STRING"),
-    *("*_CREDENTIAL", "*_CREDENTIALS", "*_KEY", "*_PASSWD", "*_PASSWORD", "*_PRIVATE_KEY", "*_PWD"),
-    *("*_SECRET", "*_SECRET_KEY", "*_TOKEN", "*PASSWORD", "*APIKEY", "TOKEN", "SECRET", "PASSWORD", "APIKEY"),
+    *("*_ACCESS_KEY", "*_APIKEY", "*_API_KEY", "*_AUTH", "*_AUTH_TOKEN", "*_CONNECTION_STRING", "*_COOKIE"),
+    *("*_CREDENTIAL", "*_CREDENTIALS", "*_CREDS", "*_DATABASE_URL", "*_DSN", "*_JWT", "*_KEY", "*_PASS"),
+    *("*_PASSPHRASE", "*_PASSWD", "*_PASSWORD", "*_PAT", "*_PRIVATE_KEY", "*_PWD", "*_SECRET", "*_SECRETS"),
+    *("*_SECRET_KEY", "*_TOKEN", "*_TOKENS", "*_WEBHOOK", "*_WEBHOOK_URL", "*PASSWORD", "*APIKEY"),
+    *("TOKEN", "SECRET", "PASSWORD", "APIKEY", "SSHPASS", "PGPASSFILE", "NETRC", "DOCKER_AUTH_CONFIG"),
     *("AZURE_CLIENT_ID", "AZURE_TENANT_ID", "BB_AUTH_STRING", "DATABASE_URL", "KUBECONFIG", "MAIL"),
-    *("GOOGLE_APPLICATION_CREDENTIALS", "MONGODB_URI", "MONGO_URI", "REDIS_URL", "SENTRY_DSN"),
-    *("SLACK_WEBHOOK_URL",),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "MONGODB_URI", "MONGO_URI", "MYSQL_URL", "POSTGRES_URL", "REDIS_URL"),
+    *("AMQP_URL", "SENTRY_DSN", "SLACK_WEBHOOK_URL", "OPENCODE_AUTH_CONTENT"),
 )
+
+# The screen and the session bus: whoever reaches one of them can type for you.
+DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")
 
 # Ways to reach something outside: agents, buses, displays, and processes by number.
 HANDLES = (
-    *("*_PID", "*_SOCK", "*_SOCKET", "*_SOCKET_PATH", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY"),
-    *("WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "CORRAL_STATE_DIR"),
+    *DESKTOP,
+    *("*_PID", "*_SOCK", "*_SOCKET", "*_SOCKET_PATH", "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS"),
+    *("AT_SPI_BUS_ADDRESS", "SESSION_MANAGER", "ICEAUTHORITY", "PULSE_SERVER", "SWAYSOCK", "I3SOCK"),
+    *("TMUX", "STY", "KITTY_LISTEN_ON", "NVIM", "NVIM_LISTEN_ADDRESS", "VSCODE_IPC_HOOK*"),
+    *("GPG_AGENT_INFO", "KRB5CCNAME", "DOCKER_HOST", "CONTAINER_HOST", "CORRAL_STATE_DIR"),
 )
 
 # Variables that make another program run code or change what it is told. The identity git signs with is kept.
@@ -31,7 +39,10 @@ INJECTION = (
     *("LD_*", "BASH_ENV", "ENV", "BASH_FUNC_*", "PYTHONSTARTUP", "PYTHONINSPECT", "NODE_OPTIONS"),
     *("PERL5OPT", "PERL5DB", "RUBYOPT", "GIT_*", "PROMPT_COMMAND", "JAVA_TOOL_OPTIONS", "GLIBC_TUNABLES"),
 )
-KEPT = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
+KEPT = (
+    *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
+)
 
 
 class EnvRule(Record):

@@ -33,6 +33,13 @@ class Desk:
     def theirs(self, text: str) -> None:
         self.project_file.write_text(text)
 
+    def writes(self, name: str, text: str) -> Path:
+        """Another file in the config directory: ``commands/make.toml``."""
+        path = self.config / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
     def load(self, profile: str | None = None) -> Loaded:
         return load(profile, self.project)
 

@@ -8,7 +8,8 @@ from config.desk import Desk
 from corral.approval import ANSWERS, LEVELS, RiskRow
 from corral.claims import CLAIMS
 from corral.config import DEFAULT_TEXT, default_text, load_policy
-from corral.config.schema import ALIASES, KEYS
+from corral.config.agents import AGENTS
+from corral.config.schema import ALIASES, KEYS, SETTINGS
 from corral.paths.sensitive import KEY_MATERIAL
 from corral.policy import MODES, Grant, Policy
 from corral.variables import default_rules
@@ -25,7 +26,26 @@ def with_examples(text: str) -> str:
     """And off the examples too, which are no defaults."""
     starts = (
         *("# writable =", "# [", "# path =", "# access =", "# missing =", "# mode =", "# limits."),
-        *("# verb =", "# options =", "# reason =", "# refuse =", "# exact =", "# level ="),
+        *(
+            "# verb =",
+            "# options =",
+            "# reason =",
+            "# refuse =",
+            "# exact =",
+            "# level =",
+            "# jail =",
+            "# agent =",
+        ),
+        *(
+            "# commands =",
+            "# own =",
+            "# shared =",
+            "# guarded =",
+            "# state =",
+            "# programs =",
+            "# keep =",
+            "# set =",
+        ),
     )
     return "\n".join(line[2:] if line.startswith(starts) else line for line in text.splitlines())
 
@@ -51,15 +71,17 @@ def test_the_examples_are_valid_too(desk: Desk) -> None:
         RiskRow(verb="terraform", options="-destroy --destroy", reason="never from here", refuse=True),
         RiskRow(exact="rm -rf build", level="caution"),
     )
+    loaded = desk.load()
+    assert (loaded.policy.jail, loaded.settings.agent) == ("web", AGENTS["claude"])
     careful = load_policy("careful")
     assert (careful.mode, careful.limits.wall) == ("read-only", 600)
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key not in ALIASES])
+@pytest.mark.parametrize("key", [key for key in (*KEYS, *SETTINGS) if key not in ALIASES])
 def test_no_key_is_left_out(key: str) -> None:
     name = key.partition(".")[2] or key
     lines = default_text().splitlines()
-    assert any(line.lstrip("# ").startswith((f"{name} =", f"[[{name}]]")) for line in lines)
+    assert any(line.lstrip("# ").startswith((f"{name} =", f"[[{name}]]", f"[{name}.")) for line in lines)
 
 
 def test_it_names_all_that_is_hidden_dropped_or_can_be_demanded() -> None:
@@ -67,6 +89,8 @@ def test_it_names_all_that_is_hidden_dropped_or_can_be_demanded() -> None:
     assert words >= {*CLAIMS, *MODES, *ANSWERS, *LEVELS, *RiskRow._fields}
     words = set(default_text().replace("#", " ").replace(",", " ").split())
     assert words >= {*KEY_MATERIAL, *(rule.name for rule in default_rules())}
+    for agent in AGENTS.values():
+        assert words >= {*agent.own, *agent.shared, *agent.guarded, *agent.state, *agent.keep}
 
 
 def test_no_line_is_too_long() -> None:

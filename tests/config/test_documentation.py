@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from config.desk import Desk
-from corral.config.schema import ALIASES, KEYS, NEVER_IN_PROJECTS
+from corral.config.schema import ALIASES, KEYS, NEVER_IN_PROJECTS, SETTINGS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 
@@ -24,9 +24,11 @@ def test_its_examples_load(desk: Desk) -> None:
 
 def test_its_table_has_every_key_and_says_which_a_project_may_have() -> None:
     rows = [line.split("|") for line in TEXT.splitlines() if line.startswith("| `")]
-    for key in KEYS:
+    for key in (*KEYS, *SETTINGS):
         if key in ALIASES:
             continue
-        shown = f"`[[{key}]]`" if key in ("grant", "risk") else f"`{key}`"
+        shown = {"agents": "`[agents.NAME]`"}.get(
+            key, f"`[[{key}]]`" if key in ("grant", "risk") else f"`{key}`"
+        )
         (row,) = (cells for cells in rows if shown in cells[1].split(", ") or shown in cells[1])
         assert row[-2].strip().startswith("no") == (key in NEVER_IN_PROJECTS) or key == "shared-memory"

@@ -34,6 +34,7 @@ TIGHTER: list[tuple[str, str, str, object]] = [
     ('rw = ["/a"]', 'hide = ["secret"]', "grants", (Grant.rw("/a"), Grant.hide("secret"))),
     ('hide = ["secret"]', 'hide = ["secret"]', "grants", (Grant.hide("secret"),)),
     ('demand = ["keys"]', 'demand = ["metadata"]', "demands", ("keys", "metadata")),
+    ('sensitive = ["*.pem"]', 'sensitive = ["own"]', "sensitive", ("*.pem", "own")),
     ("", 'limits.wall = "30s"', "limits", Limits(wall=30)),
     ('limits.wall = "60s"', "[limits]\nwall = 30\nprocesses = 64", "limits", Limits(wall=30, processes=64)),
     ("", 'output-limit = "1M"', "output_limit", 1024 * 1024),

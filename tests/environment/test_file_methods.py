@@ -6,10 +6,10 @@ import io
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 
-from corral import LocalEnvironment, PathEscape, PathNotAllowed, Policy
-from corral.errors import SensitivePath
+from corral import AsyncLocalEnvironment, LocalEnvironment, PathEscape, PathNotAllowed, Policy, SensitivePath
 from leaks import no_leaks
 
 pytestmark = pytest.mark.jail
@@ -83,3 +83,51 @@ def test_an_added_root_counts_for_files_too_and_nothing_leaks(policy: Policy, tm
         env.add_root(added)
         env.write_file(str(added / "x"), "x")
     assert (added / "x").read_text() == "x"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_the_async_twin_opens_files_for_reading_and_writing(loop: str, tmp_path: Path) -> None:
+    async def use() -> None:
+        async with AsyncLocalEnvironment(tmp_path, Policy.off()) as env:
+            async with await env.open("d/f", "w") as writing:
+                assert await writing.write("one\n") == 4
+                await writing.writelines(["two\n"])
+                assert not (tmp_path / "d/f").exists()
+            async with await env.open("d/f") as reading:
+                assert await reading.read() == "one\ntwo\n"
+            with pytest.raises(FileExistsError):
+                await env.open("d/f", "xb")
+            with pytest.raises(ZeroDivisionError):
+                async with await env.open("d/f", "wb") as broken:
+                    await broken.write(b"half")
+                    raise ZeroDivisionError
+            async with await env.open("d/f", "rb") as raw:
+                assert await raw.read() == b"one\ntwo\n"
+            await env.write_file("g", io.StringIO("text"), existing="refuse", encoding="utf-16-le")
+            assert await env.read_bytes("g") == "text".encode("utf-16-le")
+            assert [top async for top, _, _ in env.walk()] == [".", "d"]
+            handle = await env.open("h", "w")
+            with anyio.CancelScope() as scope:
+                async with handle:
+                    scope.cancel()
+                    await anyio.sleep(1)
+            assert handle.closed
+        assert sorted(os.listdir(tmp_path)) == ["d", "g"]
+
+    anyio.run(use, backend=loop)
+
+
+def test_further_names_hold_secrets_if_the_policy_says_so_besides_those_that_always_do(tmp_path: Path) -> None:
+    for name in ("server.pem", "deep/Server.pem", "pem", ".env"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to("server.pem")
+    os.link(tmp_path / "server.pem", tmp_path / "other-name")
+    with LocalEnvironment(tmp_path, Policy.workspace_write(sensitive=["*.pem"])) as env:
+        for path in ("server.pem", "deep/Server.pem", "link", "other-name", "new.pem/below", ".env"):
+            with pytest.raises(SensitivePath):
+                env.read_file(path)
+        with pytest.raises(SensitivePath):
+            env.write_file("new.pem", "x")
+        assert env.read_file("./pem") == "x"
+        assert env.glob("**/*") == ["deep", "link", "other-name", "pem"]

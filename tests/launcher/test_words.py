@@ -43,7 +43,7 @@ def encoded(*words: object) -> bytes:
 
 def operands(kinds: str) -> list[str]:
     """Words that fit: slot 0 is filled beforehand, slot 1 is free."""
-    return [{"d": "1", "a": "0", "s": "0", "n": "0", "N": "-", "w": "w"}[kind] for kind in kinds]
+    return [{"d": "1", "a": "0", "o": "-", "s": "0", "n": "0", "N": "-", "w": "w"}[kind] for kind in kinds]
 
 
 FILL = opened(0, "/")

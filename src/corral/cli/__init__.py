@@ -18,6 +18,10 @@ COMMANDS = {
     "status": ("doctor", "mode, mechanism, and whether it is proven"),
     "doctor": ("doctor", "try every piece of this host; the exact remedy for each gap"),
     "risk": ("risk", "say how dangerous a command line is; runs nothing"),
+    "tool": ("tool", "one tool call in JSON, or a stream of them"),
+    "mcp": ("mcp", "the tools over MCP, on standard input and output"),
+    "audit": ("audit", "what was called and run, and whether the record is whole"),
+    "workspace": ("workspace", "git worktrees for agents: new, list, remove"),
     "trust": ("trust", "accept a project's changed corral.toml"),
     "init": ("init", "write the commented default config"),
 }
@@ -25,7 +29,7 @@ COMMANDS = {
 
 def usage() -> str:
     lines = ["usage: corral COMMAND …", ""]
-    lines += [f"  {name:<9}{text}" for name, (_, text) in COMMANDS.items()]
+    lines += [f"  {name:<10}{text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join([*lines, "", "corral COMMAND --help says more; corral --version prints the version"])
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from corral.claims import CLAIMS
-from corral.doctor import Finding, ModeFinding, examine, try_modes
+from corral.doctor import BackendFinding, Finding, ModeFinding, examine, try_backends, try_modes
 from corral.errors import PolicyError
 from corral.jail.host import launcher_path
 from corral.policy import Policy
@@ -28,10 +28,11 @@ def main(subcommand: str, words: list[str]) -> int:
         return fix_apparmor(fix)
     policy = _policy(mode, config)
     modes = try_modes(policy)
+    backends = try_backends()
     if subcommand == "status":
-        return _status(policy, modes[0], as_json)
+        return _status(policy, modes[0], backends, as_json)
     findings = examine()
-    print(_json(findings, modes) if as_json else _text(findings, modes))
+    print(_json(findings, backends, modes) if as_json else _text(findings, backends, modes))
     return 0 if modes[0].enforcing else 125
 
 
@@ -59,7 +60,7 @@ def _policy(mode: str | None, config: str | None) -> Policy:
     return policy if mode is None else policy.replace(mode=mode, network=None)
 
 
-def _status(policy: Policy, found: ModeFinding, as_json: bool) -> int:
+def _status(policy: Policy, found: ModeFinding, backends: list[BackendFinding], as_json: bool) -> int:
     held = found.backend or "nothing"
     state = {
         "mode": policy.mode,
@@ -69,6 +70,7 @@ def _status(policy: Policy, found: ModeFinding, as_json: bool) -> int:
         "required": policy.require,
         "not_covered": list(found.not_covered),
         "why_not": found.why_not,
+        "backends": [_plain(backend) for backend in backends],
     }
     if as_json:
         import json
@@ -83,26 +85,38 @@ def _status(policy: Policy, found: ModeFinding, as_json: bool) -> int:
         print(f"{policy.mode}, held by {held}, {word}, {'required' if policy.require else 'best effort'}")
         for claim in found.not_covered:
             print(f"  not covered: {CLAIMS[claim]} ({claim})")
+        for backend in backends:
+            print(f"  {backend.backend}: {_standing(backend)}")
     return 0 if found.enforcing or policy.mode == "off" else 125
 
 
-def _json(findings: list[Finding], modes: list[ModeFinding]) -> str:
+def _standing(backend: BackendFinding) -> str:
+    if backend.proven:
+        return "present, proven on this boot"
+    return f"present, not proven: {backend.why_not}" if backend.present else f"not there: {backend.why_not}"
+
+
+def _plain(record: Finding | BackendFinding | ModeFinding) -> dict[str, object]:
+    return {name: getattr(record, name) for name in record._fields}
+
+
+def _json(findings: list[Finding], backends: list[BackendFinding], modes: list[ModeFinding]) -> str:
     import json
 
-    def plain(record: Finding | ModeFinding) -> dict[str, object]:
-        return {name: getattr(record, name) for name in record._fields}
-
-    return json.dumps(
-        {"host": [plain(f) for f in findings], "modes": [plain(m) for m in modes[1:]]}, indent=2
-    )
+    parts = {"host": findings, "backends": backends, "modes": modes[1:]}
+    return json.dumps({name: [_plain(found) for found in part] for name, part in parts.items()}, indent=2)
 
 
-def _text(findings: list[Finding], modes: list[ModeFinding]) -> str:
+def _text(findings: list[Finding], backends: list[BackendFinding], modes: list[ModeFinding]) -> str:
     lines = ["This host"]
     for finding in findings:
         lines.append(f"  {MARKS[finding.ok]:<3} {finding.name:<22}{finding.detail}")
         if finding.remedy:
             lines.append(f"      {'':<22}remedy: {finding.remedy}")
+    lines += ["", "Backends"]
+    for backend in backends:
+        mark = MARKS[True if backend.proven else False if backend.present else None]
+        lines.append(f"  {mark:<3} {backend.backend:<22}{_standing(backend)}")
     lines += ["", "Modes"]
     for found in modes[1:]:
         how = (

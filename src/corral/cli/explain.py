@@ -45,6 +45,7 @@ def summary(ready: Ready) -> dict[str, object]:
         "read_only": [place.path for place in enclosure.read_only],
         "hidden": enclosure.hidden_paths(),
         "network": policy.network,
+        "notes": list(ready.notes),
         "variables_removed": list(scrub(policy.environment, os.environ).removed) if jailed else [],
         "limits": {name: value for name, value in limits.items() if value is not None},
         "demanded": list(policy.demanded),
@@ -72,6 +73,7 @@ def as_text(ready: Ready, plan: Plan) -> str:
     lines += _column("globs", [f"{glob} → {bound}" for glob, bound in ready.enclosure.bounds.items()])
     lines += _column("read-only", [place.path for place in ready.enclosure.read_only])
     lines.append(f"network      {facts['network']}")
+    lines += _column("notes", list(ready.notes))
     lines += _column("hidden", [f"{path}  ({how})" for path, how in ready.enclosure.hidden_paths().items()])
     removed = scrub(ready.enclosure.policy.environment, os.environ).removed
     lines.append(f"variables    {len(removed)} removed{': ' if removed else ''}{' '.join(removed)}")

@@ -5,6 +5,8 @@ Not argparse: importing it takes as long as the jail itself, and here options en
 
 from __future__ import annotations
 
+import os
+
 from corral.errors import PolicyError
 from corral.policy import BACKENDS, LIMITS, MODES, Grant, Limits, Policy, nearest
 from corral.record import Record
@@ -13,6 +15,8 @@ from corral.variables import EnvRule
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from corral.config.settings import RunSettings
 
 # names (the first is the canonical one), operand shown in help (empty: a switch), what it does
 OPTIONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -24,20 +28,30 @@ OPTIONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("--no-grant", "-x"), "DIR", "take back an earlier grant of DIR"),
     (("--no-cwd", "-D"), "", "the working directory is not writable"),
     (("--hide", "--mask"), "PATH", "hide PATH, below home (./PATH: below the working directory)"),
-    (("--unhide", "--unmask"), "NAME", "do not hide this name of the default list"),
+    (("--unhide", "--unmask"), "NAME", "show what the default list or your config hides"),
+    (("--desktop",), "", "open the screen and the session bus: the command can then act in your name"),
     (("--writable",), "GLOB", "only this below the working directory is writable (may repeat)"),
-    (("--setenv",), "V[=X]", "pass variable V, or set it to X"),
+    (("--setenv",), "V[=X]", "pass variable V, or set it to X; or lift one pattern of the default list"),
     (("--unsetenv",), "PATTERN", "drop the variables that match"),
     (("--clean-env",), "", "drop every variable but the most basic"),
     (("--cd",), "DIR", "work in DIR instead of here"),
+    (("--workspace",), "NAME", "work in this workspace (see corral workspace), on its own branch"),
     (("--network",), "off|open", "read-only and workspace-write: off unless said otherwise"),
     (("--timeout",), "SECONDS", "end the run after that (exit code 124)"),
     (("--limit",), "NAME=N", f"lower a limit: {', '.join(LIMITS)}; sizes take K, M, G"),
     (("--keep-fd",), "N", "leave descriptor N open for the command"),
     (("--backend",), "B", f"one of {', '.join(BACKENDS)}"),
     (("--degraded",), "", "accept the best tier this host has, and say what it does not hold"),
-    (("--config", "-C"), "FILE", "read FILE instead of your corral.toml"),
+    (("--jail", "-j"), "NAME", "the jail whose home it is; otherwise one named after the project"),
+    (("--storage",), "DIR", "keep jails in DIR"),
+    (("--review",), "", "what is written to the workspace waits until you apply it"),
+    (("--script",), "FILE", "bash code that is read before the command, which may be a function of it"),
+    (("--initjail",), "PROGRAM", "run outside, once, in a jail's home when that was made"),
+    (("--command",), "CODE", 'bash code that runs the command, which it finds in "$0" "$@"'),
+    (("--config", "-C"), "FILE", "read FILE instead of your corral.toml and your file for the command"),
+    (("--config-optional",), "FILE", "as --config, if it is there"),
     (("--profile",), "NAME", "use this profile of your config"),
+    (("--no-profile",), "", "do without the built-in profile that goes by the command's name"),
     (("--quiet", "-q"), "", "do not print the first line"),
     (("--json",), "", "explain: print JSON"),
     (("--help", "-h"), "", "this text"),
@@ -131,8 +145,10 @@ def apply(parsed: Parsed, policy: Policy, home: str) -> Policy:
     mode = parsed.last("--mode")
     if mode is not None:
         policy = policy.replace(mode=mode, network=None)
-    if parsed.has("--no-cwd") and policy.mode == "workspace-write":
-        policy = policy.replace(mode="read-only", writable=None, network=policy.network)
+    if parsed.has("--no-cwd"):
+        policy = policy.replace(grant_root=False)
+        if policy.mode == "workspace-write":
+            policy = policy.replace(mode="read-only", writable=None, network=policy.network)
     grants = list(policy.grants)
     rules = list(policy.environment)
     unhide = list(policy.unhide)
@@ -141,16 +157,19 @@ def apply(parsed: Parsed, policy: Policy, home: str) -> Policy:
             access, missing = GRANTS[name]
             grants.append(Grant(value, access, missing))  # type: ignore[arg-type]
         elif name == "--hide":
-            grants.append(Grant.hide(hidden_path(value, home)))
+            from corral.cli.masks import hide
+
+            grants += hide(value, home)
         elif name == "--unhide":
-            unhide.append(value)
+            from corral.cli.masks import unhide as show
+
+            show(value, grants, unhide, home)
         elif name == "--clean-env":
             rules += [EnvRule("drop", "*"), *(EnvRule("keep", basic) for basic in BASIC_VARIABLES)]
         elif name == "--unsetenv":
             rules.append(EnvRule("drop", value))
         elif name == "--setenv":
-            variable, is_set, content = value.partition("=")
-            rules.append(EnvRule("set", variable, content) if is_set else EnvRule("keep", variable))
+            rules.append(passed(value, rules))
     changes: dict[str, object] = {
         "grants": tuple(grants),
         "environment": tuple(rules),
@@ -158,9 +177,14 @@ def apply(parsed: Parsed, policy: Policy, home: str) -> Policy:
     }
     if parsed.has("--writable"):
         changes["writable"] = tuple(parsed.all("--writable"))
-    for option, field in (("--network", "network"), ("--backend", "backend")):
+    for option, field in (("--network", "network"), ("--backend", "backend"), ("--jail", "jail")):
         if parsed.has(option):
             changes[field] = parsed.last(option)
+    if parsed.has("--storage"):
+        place = parsed.last("--storage")
+        changes["storage"] = os.path.abspath(place) if place else None
+    if parsed.has("--review"):
+        changes["review"] = True
     changes["limits"] = limits_of(parsed, policy.limits)
     return policy.replace(**changes)
 
@@ -174,14 +198,48 @@ GRANTS = {
 }
 
 
-def hidden_path(value: str, home: str) -> str:
-    if value.startswith("./"):
-        return value[2:]
-    if value.startswith("/") or ".." in value.split("/"):
+def passed(value: str, rules: Sequence[EnvRule]) -> EnvRule:
+    """The rule for one --setenv. A pattern counts only if it is one that drops: any other would pass on secrets that
+    nobody thought of."""
+    name, is_set, content = value.partition("=")
+    if any(char.isspace() for char in name):
+        raise PolicyError(f"--setenv {value!r}: no variable has a space in its name (to set one: NAME=VALUE)")
+    if is_set:
+        return EnvRule("set", name, content)
+    if "*" in name and not any(rule.verb == "drop" and rule.name == name for rule in rules):
         raise PolicyError(
-            f"--hide takes a path below home, or ./PATH below the working directory, not {value}"
+            f"--setenv {name} is a pattern that drops nothing; name each variable, or lift a pattern of the list "
+            "(corral init writes it down)"
         )
-    return f"{home}/{value.removeprefix('~/')}"
+    return EnvRule("keep", name)
+
+
+# ---- from options to the rest of what a run needs ----
+
+
+def config_file(parsed: Parsed) -> str | None:
+    """The file to read in place of the user's own; the last one named counts."""
+    for name, value in reversed(parsed.options):
+        if name == "--config" or (name == "--config-optional" and os.path.lexists(value)):
+            return value
+    return None
+
+
+def settings_of(parsed: Parsed, settings: RunSettings) -> RunSettings:
+    """The settings of the files with the command line on top. Here a relative path begins in the working directory,
+    and nothing in it is expanded."""
+    changes: dict[str, object] = {}
+    scripts = dict.fromkeys((*map(os.path.abspath, parsed.all("--script")), *settings.scripts))
+    if parsed.has("--initjail"):
+        program = parsed.last("--initjail") or ""
+        changes["initjail"] = os.path.abspath(program) if "/" in program else program or None
+    if parsed.has("--command"):
+        changes["command"] = parsed.last("--command") or None
+    if parsed.has("--desktop"):
+        changes["desktop"] = True
+    if parsed.has("--no-profile"):
+        changes["agent"] = None
+    return settings.replace(scripts=tuple(scripts), **changes)
 
 
 def limits_of(parsed: Parsed, limits: Limits) -> Limits:

@@ -47,14 +47,39 @@ def main(subcommand: str, words: list[str]) -> int:
         print(harmless(first_line(ready, scrubbed)), file=sys.stderr)  # said loudly, whoever listens
     variables = dict(scrubbed.variables)
     variables["PWD"] = enclosure.root.path
-    if enclosure.choice.backend == "namespaces":
+    if ready.private and ready.settings.agent is not None:
+        from corral.config.seeding import seed_private
+
+        seed_private(ready.settings.agent, ready.private)
+    if enclosure.choice.backend in ("namespaces", "systemd-run"):
         for name in TEMP_VARIABLES:
             variables.pop(name, None)
         add_summary(enclosure, variables)
+        if enclosure.choice.backend == "systemd-run":
+            from corral.cli.unit import run_in_unit
+
+            return run_in_unit(ready, variables)
+    watch = None
+    if sys.stderr.isatty() and not parsed.has("--quiet") and enclosure.choice.backend != "none":
+        from corral.cli.afterwards import Watch
+
+        watch = Watch(enclosure)
+    if enclosure.choice.backend == "namespaces" and enclosure.jail is None and watch is None:
+        record(ready)
         become_launcher(ready, variables)
     from corral.cli.stay import run_attached
 
-    return run_attached(ready, variables)
+    return run_attached(ready, variables, watch)
+
+
+def record(ready: Ready, exit_code: int | None = None) -> None:
+    """One line of the audit. Where this process becomes the command, its end is not known."""
+    from corral.audit import Audit
+    from corral.environment.base import posture_of
+
+    enclosure = ready.enclosure
+    posture = posture_of(enclosure.policy, enclosure.choice)
+    Audit.here().record_run(ready.argv, posture, cwd=enclosure.root.path, exit_code=exit_code, front="run")
 
 
 def add_summary(enclosure: Enclosure, variables: dict[str, str], beside: str | None = None) -> None:

@@ -15,31 +15,65 @@ if TYPE_CHECKING:
     import signal as _signal
     from typing import NoReturn
 
+    from corral.cli.afterwards import Watch
     from corral.cli.setup import Ready
+    from corral.environment.keeping import Keeping
 else:
     import _signal  # without the enums that cost 6 ms
 
 LIFE_SLOT = "1023"
 
 
-def run_attached(ready: Ready, variables: dict[str, str]) -> int:
-    from corral.cli.run import add_summary, wall_clock
+def run_attached(ready: Ready, variables: dict[str, str], watch: Watch | None = None) -> int:
+    """``watch``: tells a person, at the end, what is left of the run."""
+    from corral.cli.run import add_summary, record, wall_clock
 
     enclosure = ready.enclosure
     temp = make_temp(enclosure.writable) if enclosure.choice.backend == "landlock" else None
+    keeping = _entered(ready, variables) if enclosure.jail is not None else None
     try:
         if temp is not None:
             enclosure.use_temp(temp[0])
             variables["TMPDIR"] = temp[0].path
             add_summary(enclosure, variables, os.path.dirname(temp[0].path))
-        plan, words = enclosure.launchable(ready.argv)
+        plan, words = enclosure.launchable(ready.argv, ground=enclosure.staged_ground())
         life = os.pidfd_open(os.getpid())
         steps = f"fd\0{LIFE_SLOT}\0{life}\0life\0{LIFE_SLOT}\0".encode()
         status = launch_attached(steps + wall_clock(ready) + words, (life, *plan.passed), variables)
     finally:
         if temp is not None:
             remove_temp(*temp)
+        enclosure.close()
+        if keeping is not None:
+            keeping.close()
+    record(ready, 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+    if watch is not None:
+        watch.tell()
     return end_like(status)
+
+
+def _entered(ready: Ready, variables: dict[str, str]) -> Keeping:
+    """In the named jail, whose home was made if it is new."""
+    from corral.environment.keeping import Keeping
+
+    enclosure, settings = ready.enclosure, ready.settings
+    jail, home = enclosure.jail, enclosure.home
+    assert jail is not None
+    variables["CORRAL_JAIL"], variables["CORRAL_MODE"] = jail.name, enclosure.policy.mode
+    if home is not None and not home.copied and settings.agent is not None:
+        from corral.config.seeding import seed_home
+
+        seed_home(settings.agent, home.layers[0].path)
+
+    def began() -> None:
+        from corral.jail.named import recorded
+
+        if settings.initjail and home is not None and recorded(jail) is None:
+            from corral.cli.initjail import initialise
+
+            initialise(settings.initjail, home.layers[0].path, jail.name, enclosure.policy.mode)
+
+    return Keeping(enclosure, began)
 
 
 def launch_attached(content: bytes, passed: tuple[int, ...], variables: dict[str, str]) -> int:

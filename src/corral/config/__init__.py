@@ -6,6 +6,7 @@ A warm start imports only what it needs: `tomllib` and all that explains an erro
 from __future__ import annotations
 
 from corral.config.loading import Loaded, load, load_policy
+from corral.config.settings import RunSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_TEXT",
     "Loaded",
+    "RunSettings",
     "accept_project",
     "check_project",
     "default_text",

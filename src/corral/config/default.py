@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from corral.approval import ANSWERS, LEVELS, Approval, RiskRow
 from corral.claims import ALWAYS, CLAIMS
+from corral.config.agents import AGENTS
+from corral.config.settings import NO_AGENT
 from corral.config.values import BYTES, UNLIMITED
-from corral.paths.sensitive import KEY_MATERIAL
+from corral.paths.sensitive import BACKUPS, FAMILY, KEY_MATERIAL, SEGMENTS
 from corral.policy import BACKENDS, LIMITS, MODES, Limits, Policy
-from corral.variables import HANDLES, INJECTION, KEPT, SECRETS
+from corral.variables import DESKTOP, HANDLES, INJECTION, KEPT, SECRETS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from corral.config.agents import Agent
 
 _WIDTH = 100
 _LIMIT_MEANING = {
@@ -30,7 +34,10 @@ _LIMIT_MEANING = {
 
 def default_text() -> str:
     return "\n".join(
-        (*_head(), *_files(), *_strength(), *_limits(), *_approval(), *_environment(), *_tables())
+        (
+            *(*_head(), *_includes(), *_files(), *_jails(), *_strength()),
+            *(*_limits(), *_approval(), *_environment(), *_agents(), *_tables()),
+        )
     )
 
 
@@ -41,6 +48,11 @@ def _head() -> list[str]:
         "# What commands may do in the jails of Corral. Every setting stands here with its default: take the",
         "# first # off a line to change it. A wrong line is refused with its number; nothing is ignored.",
         "# A project may have a corral.toml of its own, which can tighten this and never loosen it.",
+        *_prose(
+            "Beside this file, commands/NAME.toml is read on top of it for `corral run NAME`, and jails/NAME.toml on "
+            "top of that for the jail NAME. They take the same keys. In paths, and in what a variable is set to, "
+            "${VAR} is the value of that variable."
+        ),
         "",
         *_prose("Modes:"),
         *(f"#   {mode:<{width}}  {meaning}; network {network}" for mode, (network, meaning) in MODES.items()),
@@ -50,6 +62,18 @@ def _head() -> list[str]:
             "off: no connection leaves the jail. open: the host's network. Unless set, as the mode has it."
         ),
         f'#network = "{default.network}"',
+        "",
+    ]
+
+
+def _includes() -> list[str]:
+    return [
+        *_prose(
+            "Files to read first, so that this one lies over them; relative paths begin beside this file."
+        ),
+        "#include = []",
+        *_prose("The same, but a file that is missing is left out."),
+        "#include-optional = []",
         "",
     ]
 
@@ -71,9 +95,54 @@ def _files() -> list[str]:
         "",
         *_prose("Hidden besides what is always hidden under home:"),
         *_wrapped(KEY_MATERIAL),
+        *_prose("Each of them, and each file of your own list, also as what an editor leaves beside it:"),
+        *_wrapped(f"{before}NAME{after}" for before, after in BACKUPS),
+        *_prose("Relative paths in hide begin in the workspace."),
         "#hide = []",
-        *_prose('Of that list, what commands may see after all, like ".npmrc".'),
+        *_prose("The same with names below home; ./NAME is below the workspace."),
+        "#mask = []",
+        *_prose('Of that list, what commands may see after all, like ".npmrc". Also called unmask.'),
         "#unhide = []",
+        "",
+        *_prose(
+            "Names, at any depth of a path, that no file tool reads, lists or writes, besides "
+            f"{', '.join((*SEGMENTS, FAMILY + '*'))}. Patterns of one name."
+        ),
+        '# sensitive = ["*.pem", "id_rsa*"]',
+        "",
+        *_prose(
+            "Open the screen and the session bus. They are closed because whoever reaches them can read your "
+            "windows, type into them and start programs. The variables:"
+        ),
+        *_wrapped(DESKTOP),
+        "#desktop = false",
+        "",
+    ]
+
+
+def _jails() -> list[str]:
+    return [
+        *_prose(
+            "The jail whose home it is in modes casual, bare and strict; without a name, one that is named after the "
+            "project. Not in the file of a jail."
+        ),
+        '# jail = "web"',
+        *_prose("Where jails are kept; empty: the state directory."),
+        '#storage = ""',
+        *_prose("What is written to the workspace waits until you apply it."),
+        "#review = false",
+        *_prose("Bash code that is read before the command, which may then be a function of it."),
+        "#scripts = []",
+        *_prose(
+            "A program that is run outside, once, in the home of a jail that was just made; empty: none."
+        ),
+        '#initjail = ""',
+        *_prose('Bash code that runs the command, which it finds in "$0" "$@"; empty: the command alone.'),
+        '#command = ""',
+        *_prose(
+            f'The agent whose profile applies, if not the one of the command\'s name; "{NO_AGENT}": none.'
+        ),
+        '# agent = "claude"',
         "",
     ]
 
@@ -169,7 +238,43 @@ def _environment() -> list[str]:
         "#[environment]",
         "#rules = []",
         "",
+        *_prose(
+            "Directories of notes whose names and descriptions the tool related_context may show to an agent."
+        ),
+        "#[related_context]",
+        "#paths = []",
+        "",
     ]
+
+
+def _agents() -> list[str]:
+    return [
+        *_prose(
+            f"Agents. A command of one of these names gets its profile: {', '.join(AGENTS)}. Its own places are "
+            "shown to it, and to no other command. shared: the real files, credentials and sessions. guarded: a copy, "
+            "and flagged, because it is run later. state: a copy that nobody reads. keep: its credentials among the "
+            "variables."
+        ),
+        *(line for agent in AGENTS.values() for line in _agent(agent)),
+        *_prose("A list that is given takes the place of the built-in one. A new name is a new agent."),
+        "# [agents.mine]",
+        '# commands = ["mine"]',
+        '# own = [".mine"]',
+        '# shared = [".mine/login.json"]',
+        '# guarded = [".mine/config.toml"]',
+        '# state = [".mine/cache"]',
+        '# programs = [".mine/bin"]',
+        '# keep = ["MINE_API_KEY"]',
+        '# set = { MINE_NO_UPDATE = "1" }',
+        "",
+    ]
+
+
+def _agent(agent: Agent) -> list[str]:
+    lines = [f"#   {agent.name}:"]
+    for name in ("own", "shared", "guarded", "state", "keep"):
+        lines += _filled((f"{name}:", *getattr(agent, name)), "#     ")
+    return lines
 
 
 def _tables() -> list[str]:

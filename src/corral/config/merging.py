@@ -29,7 +29,7 @@ def merge(earlier: dict[str, Any], layer: Layer) -> dict[str, Any]:
             fields["limits"] = fields.get("limits", Limits()).replace(**{limit_field(key): value})
         elif field == "approval":
             fields["approval"] = with_approval(fields.get("approval", Approval()), key, value)
-        elif field in ("roots", "demands"):
+        elif field in ("roots", "demands", "sensitive", "related_context"):
             fields[field] = tuple(dict.fromkeys((*fields.get(field, ()), *value)))
         elif field not in ("grants", "unhide", "environment"):
             fields[field] = value
@@ -95,6 +95,8 @@ def _add_grants(fields: dict[str, Any], layer: Layer) -> None:
             raise layer.source.refuse(
                 where, f"unhide of {shown(name)} can never matter: line {line} hides it"
             )
+        if path not in before:  # a name below home, as `mask` has it
+            path = _canonical(f"~/{name}")
         hidden = before.get(path)
         known = key_name(name)
         if hidden is not None and hidden.access == "hide":
@@ -134,6 +136,8 @@ def key_name(path: str) -> str | None:
     """The hidden name that is meant by ``.ssh``, ``~/.ssh`` or the absolute path; None if nothing of ours hides it."""
     from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
 
+    if path.startswith("./"):
+        return None  # below the workspace
     name = os.path.normpath(path)
     home = os.path.expanduser("~")
     for top in ("~/", f"{home}/"):

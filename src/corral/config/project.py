@@ -38,7 +38,7 @@ def tighten(user: Policy, fields: dict[str, Any], layer: Layer) -> tuple[Policy,
             name = approval_field(key)
             stricter = user.approval & user.approval.replace(**{name: said[key]})
             _refuse_looser(layer, key, getattr(user.approval, name), said[key], getattr(stricter, name))
-        elif field not in ("mode", "writable", "grants", "demands", "approval"):
+        elif field not in ("mode", "writable", "grants", "demands", "sensitive", "approval"):
             _refuse_looser(layer, key, *(getattr(p, field) for p in (user, asked, tighter)))
     return asked, tuple(said) if asked != user else ()
 
@@ -49,6 +49,7 @@ def _asked(user: Policy, fields: dict[str, Any], said: dict[str, Any], layer: La
     wanted["limits"] = user.limits.replace(**limits)
     wanted["grants"] = tuple(dict.fromkeys((*user.grants, *said.get("hide", ()))))
     wanted["demands"] = tuple(dict.fromkeys((*user.demands, *said.get("demand", ()))))
+    wanted["sensitive"] = tuple(dict.fromkeys((*user.sensitive, *said.get("sensitive", ()))))
     wanted["approval"] = user.approval & _asked_approval(user.approval, said)
     if wanted.get("mode") == "read-only":
         if "mode" in said and "writable" in said:

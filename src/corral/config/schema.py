@@ -5,8 +5,10 @@ from __future__ import annotations
 from corral import claims
 from corral.approval import ANSWERS, LEVELS
 from corral.config import values
+from corral.config.expansion import EXPANDED, expanded, refuse_variables
 from corral.config.rows import allowed_beginning, risk_rows
 from corral.config.shadows import environment_rule
+from corral.config.tables import agent_tables
 from corral.config.values import Wrong
 from corral.policy import BACKENDS, LIMITS, MODES
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from corral.config.source import Source, Where
     from corral.config.values import Read
 
-    Kind = Literal["user", "project"]
+    Kind = Literal["user", "jail", "project"]
 
 # Who may have a key: the user only, or a project's file too, which can then only tighten.
 USER, TIGHTEN = "user", "tighten"
@@ -33,8 +35,14 @@ KEYS: dict[str, tuple[str, Read, str]] = {
     "rw": ("grants", values.grants("rw", "refuse"), USER),
     "ro": ("grants", values.grants("ro", "refuse"), USER),
     "hide": ("grants", values.grants("hide", "skip"), TIGHTEN),
+    "mask": ("grants", values.masks, USER),
     "grant": ("grants", values.grant_tables, USER),
     "unhide": ("unhide", values.list_of(values.path), USER),
+    "unmask": ("unhide", values.list_of(values.path), USER),
+    "jail": ("jail", values.jail_name, USER),
+    "storage": ("storage", values.storage, USER),
+    "review": ("review", values.boolean, TIGHTEN),
+    "sensitive": ("sensitive", values.list_of(values.sensitive_name), TIGHTEN),
     "demand": ("demands", values.list_of(values.one_of("claim", claims.CLAIMS)), TIGHTEN),
     "require": ("require", values.boolean, USER),
     "backend": ("backend", values.one_of("backend", BACKENDS), USER),
@@ -52,6 +60,7 @@ KEYS: dict[str, tuple[str, Read, str]] = {
     "approval.allow": ("approval", values.list_of(allowed_beginning), USER),
     "risk": ("approval", risk_rows, TIGHTEN),
     "environment.rules": ("environment", values.list_of(environment_rule), USER),
+    "related_context.paths": ("related_context", values.list_of(values.absolute_path), USER),
     # Names from before there were others. A missing directory of this list was always skipped.
     "sandbox.mode": ("mode", values.one_of("mode", MODES), TIGHTEN),
     "sandbox.require": ("require", values.boolean, USER),
@@ -61,6 +70,19 @@ ALIASES = {
     "sandbox.mode": "mode",
     "sandbox.require": "require",
     "sandbox.extra_writable": "sandbox.extra_writable",
+    "unmask": "unhide",
+}
+
+# key → how its value is read. What is no part of a policy: a field of RunSettings, or which files there are.
+SETTINGS: dict[str, Read] = {
+    "include": values.list_of(values.path),
+    "include-optional": values.list_of(values.path),
+    "scripts": values.list_of(values.path),
+    "initjail": values.text,
+    "command": values.text,
+    "desktop": values.boolean,
+    "agent": values.text,
+    "agents": agent_tables,
 }
 TABLES = tuple(dict.fromkeys(key.split(".")[0] for key in KEYS if "." in key))
 PROFILES = "profile"
@@ -69,6 +91,7 @@ PROFILES = "profile"
 NEVER_IN_PROJECTS = (
     *("script", "scripts", "command", "commands", "initjail", "storage", "state", "profile", "profiles"),
     *("env", "environment", "variables", "setenv", "unsetenv", "sandbox.extra_writable"),
+    *SETTINGS,
     *(key for key, (_, _, who) in KEYS.items() if who == USER),
 )
 
@@ -78,8 +101,6 @@ _MEANT = {
     "time": "limits.wall",
     "env": "environment.rules",
     "net": "network",
-    "mask": "hide",
-    "unmask": "unhide",
     "deny": "hide",
     "write": "rw",
     "read": "ro",
@@ -94,28 +115,42 @@ _MEANT = {
     "force": "approval.allow-force",
     "allowlist": "approval.allow",
     "risks": "risk",
+    "script": "scripts",
+    "includes": "include",
 }
 
 
 class Layer:
-    """One table of a file, read: values by key, and where each was written."""
+    """One table of a file, read: values by key, and where each was written; settings apart from what is policy."""
 
-    def __init__(self, source: Source, top: Where) -> None:
+    def __init__(self, source: Source, top: Where, kind: Kind) -> None:
         self.source = source
         self.top = top
+        self.kind = kind
         self.values: dict[str, Any] = {}
         self.places: dict[str, Where] = {}
+        self.settings: dict[str, Any] = {}
+        self.setting_places: dict[str, Where] = {}
 
     def line(self, key: str) -> int:
         return self.source.line(self.places[key])
 
     def add(self, key: str, value: object, where: Where) -> None:
+        if key in SETTINGS:
+            self.setting_places[key] = where
+            self.settings[key] = self._read(SETTINGS[key], key, value, where)
+            return
         name = ALIASES.get(key, key)
         if name in self.values:
             raise self.source.refuse(where, f"{key} is already set as {name} (line {self.line(name)})")
         self.places[name] = where
+        self.values[name] = self._read(KEYS[key][1], key, value, where)
+
+    def _read(self, read: Read, key: str, value: object, where: Where) -> Any:
         try:
-            self.values[name] = KEYS[key][1](value)
+            if key in EXPANDED:
+                value = refuse_variables(key, value) if self.kind == "project" else expanded(key, value)
+            return read(value)
         except Wrong as wrong:
             why = wrong.why if wrong.words else f"{key} {wrong.why}"
             near = (wrong.word, wrong.words) if wrong.words else None
@@ -124,10 +159,10 @@ class Layer:
 
 def read_layer(source: Source, table: dict[str, Any], top: Where = (), kind: Kind = "user") -> Layer:
     """Every key of one table, checked. Profiles inside it are not looked at here."""
-    layer = Layer(source, top)
+    layer = Layer(source, top, kind)
     for key, value in table.items():
         where = (*top, key)
-        if key == PROFILES and not top and kind == "user":
+        if key == PROFILES and not top and kind != "project":
             continue
         if kind == "project" and key in NEVER_IN_PROJECTS:
             raise _only_the_user(source, where, key)
@@ -142,7 +177,13 @@ def read_layer(source: Source, table: dict[str, Any], top: Where = (), kind: Kin
 
 
 def _read_key(layer: Layer, key: str, value: object, where: Where, kind: Kind) -> None:
-    if key not in KEYS:
+    if kind == "jail" and key == "jail":
+        raise layer.source.refuse(
+            where, "jail cannot be set in a jail's own file, which is read for that jail"
+        )
+    if layer.top and key in ("include", "include-optional"):
+        raise layer.source.refuse(where, f"{key} stands at the top of a file, not in a profile")
+    if key not in KEYS and key not in SETTINGS:
         raise _unknown(layer.source, key, where, kind)
     if kind == "project" and key in NEVER_IN_PROJECTS:
         raise _only_the_user(layer.source, where, key)
@@ -155,10 +196,12 @@ def _only_the_user(source: Source, where: Where, key: str) -> Exception:
 
 def _unknown(source: Source, key: str, where: Where, kind: Kind) -> Exception:
     table, _, name = key.rpartition(".")
-    known = [k for k in KEYS if kind == "user" or k not in NEVER_IN_PROJECTS]
+    known = [k for k in (*KEYS, *SETTINGS) if kind != "project" or k not in NEVER_IN_PROJECTS]
     here = [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == table]
     if not table:
-        here += [*TABLES, PROFILES] if kind == "user" else [t for t in TABLES if t not in NEVER_IN_PROJECTS]
+        here += (
+            [*TABLES, PROFILES] if kind != "project" else [t for t in TABLES if t not in NEVER_IN_PROJECTS]
+        )
     what = f"unknown key {values.shown(name)}" + (f" in [{table}]" if table else "")
     meant = _meant(name, known)
     if meant:

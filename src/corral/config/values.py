@@ -107,6 +107,29 @@ def path(value: object) -> str:
     return text
 
 
+def text(value: object) -> str:
+    """Any text; empty takes back what an earlier file said."""
+    found: str = expect(str, value)
+    if "\0" in found:
+        raise Wrong("cannot have a NUL byte in it")
+    return found
+
+
+def jail_name(value: object) -> str:
+    from corral.policy import check_jail_name
+
+    name: str = expect(str, value)
+    try:
+        check_jail_name(name)
+    except CorralError as refused:
+        raise Wrong(f"cannot be: {refused}") from None
+    return name
+
+
+def storage(value: object) -> str | None:
+    return None if value == "" else absolute_path(value)
+
+
 def absolute_path(value: object) -> str:
     expanded = os.path.expanduser(path(value))
     if not os.path.isabs(expanded):
@@ -132,10 +155,35 @@ def globs(value: object) -> tuple[str, ...]:
     return found
 
 
+def sensitive_name(value: object) -> str:
+    from corral.paths.globs import check_name_pattern
+
+    name = str(expect(str, value))
+    try:
+        check_name_pattern(name)
+    except CorralError as refused:
+        raise Wrong(str(refused)) from None
+    return name
+
+
 def grants(access: str, missing: str) -> Read:
     """A list of paths that all get the same grant."""
     read = list_of(path)
     return lambda value: tuple(Grant(name, access, missing) for name in read(value))  # type: ignore[arg-type]
+
+
+def masks(value: object) -> tuple[Grant, ...]:
+    """Names below home; with ``./`` before them, below the workspace."""
+    return tuple(Grant.hide(name) for name in list_of(_mask)(value))
+
+
+def _mask(value: object) -> str:
+    name = path(value)
+    if name.startswith("/") or ".." in name.split("/"):
+        raise Wrong(f"takes a path below home, or ./PATH below the workspace, not {shown(name)}")
+    if name.startswith("./"):
+        return name[2:]
+    return "~/" + name.removeprefix("~/")
 
 
 def grant_tables(value: object) -> tuple[Grant, ...]:

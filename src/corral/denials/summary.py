@@ -8,9 +8,11 @@ from _json import encode_basestring_ascii
 
 from corral.digest import digest
 from corral.errors import PolicyError
-from corral.jail.enclosure import PROJECT_CONFIG
+from corral.jail.enclosure import REPLACED
 from corral.jail.fence import DEVICES
 from corral.jail.namespaces import SUMMARY_INSIDE, TEMPORARY, layered_homes
+from corral.jail.root import SYSTEM
+from corral.jail.survey import PROJECT_CONFIG
 from corral.paths.places import pin
 from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
 from corral.policy import Grant
@@ -79,12 +81,25 @@ def summary_of(enclosure: Enclosure) -> Summary:
         shared = [SHARED_MEMORY] if policy.shared_memory else []
         return summary.replace(writable=(*writable, *temp, *shared))
     is_root = enclosure.host.is_root
-    homes = layered_homes(enclosure._home_places, enclosure.writable, enclosure.host)
     resolver = enclosure.resolver if policy.network == "open" else None
+    if backend == "systemd-run":
+        homes = {path for path, how in enclosure.hidden_paths().items() if how == REPLACED}
+        return summary.replace(
+            private=(*TEMPORARY, SHARED_MEMORY, *sorted(homes)),
+            emptied=tuple(p for p in ("/run", "/var/run") if _is_real(p)),
+            shown=(resolver.path,) if resolver is not None else (),
+            hidden=tuple((path, rule) for path, rule in summary.hidden if path not in homes),
+        )
+    homes = layered_homes(enclosure._home_places, enclosure.writable, enclosure.host)
+    kept = [enclosure.home.place.path] if enclosure.home is not None else []
+    private = (*TEMPORARY, *([SHARED_MEMORY] if is_root or os.path.isdir(SHARED_MEMORY) else []), *kept)
+    if policy.mode == "strict":
+        granted = [place.path for place in (*enclosure.writable, *enclosure.read_only)]
+        return summary.replace(private=private, emptied=("/",), shown=(*SYSTEM, *granted))
     return summary.replace(
-        private=(*TEMPORARY, *([SHARED_MEMORY] if is_root or os.path.isdir(SHARED_MEMORY) else [])),
+        private=private,
         emptied=(*(p for p in ("/run", "/var/run") if _is_real(p)), *(["/dev"] if is_root else [])),
-        shown=(*sorted(homes), *([resolver.path] if resolver is not None else [])),
+        shown=(*sorted(homes - set(kept)), *([resolver.path] if resolver is not None else [])),
     )
 
 
@@ -164,7 +179,7 @@ def publish(enclosure: Enclosure, beside: str | None = None) -> str | None:
         os.chmod(other, 0o444)
         os.replace(other, path)
     enclosure.use_summary(pin(path))
-    return PATH_INSIDE if enclosure.choice.backend == "namespaces" else path
+    return PATH_INSIDE if enclosure.choice.backend in ("namespaces", "systemd-run") else path
 
 
 def _path_in_state(content: bytes) -> str | None:

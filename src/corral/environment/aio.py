@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 try:
     import anyio
@@ -32,6 +32,12 @@ from corral.jail.foreign import spawn
 from corral.jail.plan import Plan
 from corral.policy import Policy
 
+if TYPE_CHECKING:
+    from corral.environment.gate import Shown
+    from corral.environment.hooks import WrapHook
+    from corral.files.changing import OpenHook, RemoveHook
+    from corral.files.stamps import Stamps
+
 __all__ = ["PIPE", "AsyncJob", "AsyncLocalEnvironment", "AsyncProcess", "Output"]
 
 T = TypeVar("T")
@@ -40,7 +46,8 @@ SPAWNING_THREADS = 6
 
 
 class AsyncLocalEnvironment(AsyncFileMethods):
-    """Use it with ``async with``, or await :meth:`close`. Built when it is entered, or first used."""
+    """Use it with ``async with``, or await :meth:`close`. Built when it is entered, or first used. Hooks are called in
+    a worker thread."""
 
     def __init__(
         self,
@@ -48,10 +55,25 @@ class AsyncLocalEnvironment(AsyncFileMethods):
         policy: Policy | None = None,
         *,
         lifetime: Literal["command", "environment"] = "command",
+        files: Shown = "roots",
+        stamps: Stamps | Literal["off"] | None = None,
+        command_wrapper: WrapHook | None = None,
+        opener: OpenHook | None = None,
+        remover: RemoveHook | None = None,
     ) -> None:
         self.policy = policy if policy is not None else Policy.workspace_write()
         self.lifetime = lifetime
-        self._build = functools.partial(LocalEnvironment, root, self.policy, lifetime=lifetime)
+        self._build = functools.partial(
+            LocalEnvironment,
+            root,
+            self.policy,
+            lifetime=lifetime,
+            files=files,
+            stamps=stamps,
+            command_wrapper=command_wrapper,
+            opener=opener,
+            remover=remover,
+        )
         self._local: LocalEnvironment | None = None
         self._closed = False
         self._opening = anyio.Lock()

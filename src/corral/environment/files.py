@@ -13,15 +13,15 @@ from corral.files.access import Access
 from corral.files.atomic import (
     is_temporary,
     look_at,
-    refuse_unless_file,
     rename,
     replaceable,
     sweep_one,
     sync_directory,
     write_all,
 )
-from corral.files.content import pieces_of, read_all
+from corral.files.content import encoder_for, pieces_of, read_all
 from corral.files.rules import FileRules
+from corral.files.stamps import Digest, digest_of
 from corral.paths.names import components, escapes
 from corral.paths.opening import DIRECTORY, LIST, O_PATH
 from corral.record import Record
@@ -33,14 +33,18 @@ if TYPE_CHECKING:
 
     from corral.files.access import AnyPath, HardLinks
     from corral.files.atomic import Existing, Links
+    from corral.files.changing import OpenHook, RemoveHook
     from corral.files.content import Content
     from corral.files.handles import WriteHandle
+    from corral.files.scanning import Scan
     from corral.files.stamps import Stamps
     from corral.files.view import View
     from corral.paths.beneath import Anchor
     from corral.policy import Policy
 
     WriteMode = Literal["w", "wb", "x", "xb"]
+    # Of a walk: a directory, the directories in it, and its files with what lstat says.
+    Level = tuple[str, list[str], list[tuple[str, os.stat_result]]]
 
 
 class Entry(Record):
@@ -55,7 +59,8 @@ class FileHalf:
     ``read_only``, ``hidden``: absolute paths the host adds to the policy's own. ``sensitive``: further names that hold
     secrets. ``hardlinks`` "check": a file with several names is refused if another of them is sensitive; "refuse":
     always. ``stamps``: where it is remembered what was read, so that it is not written over once somebody else
-    has changed it. ``view``: what may be read, and written, beyond the roots; None: nothing."""
+    has changed it. ``view``: what may be read, and written, beyond the roots; None: nothing. ``opener`` and
+    ``remover``: what the host does itself when a file is written or removed."""
 
     def __init__(
         self,
@@ -68,14 +73,23 @@ class FileHalf:
         hardlinks: HardLinks = "check",
         stamps: Stamps | None = None,
         view: View | None = None,
+        opener: OpenHook | None = None,
+        remover: RemoveHook | None = None,
     ) -> None:
         places = (*anchors, *view.scratch, *view.readable) if view is not None else tuple(anchors)
-        rules = FileRules(places, policy, read_only=read_only, hidden=hidden, more=sensitive, view=view)
-        self._access = Access(places, rules, hardlinks, stamps, len(anchors))
+        more = (*policy.sensitive, *sensitive)
+        rules = FileRules(places, policy, read_only=read_only, hidden=hidden, more=more, view=view)
+        self._access = Access(places, rules, hardlinks, stamps, len(anchors), opener, remover)
 
     @property
     def working_dir(self) -> str:
         return self._access.anchors[0].path
+
+    def remembering(self, stamps: Stamps | None) -> FileHalf:
+        """The same places and rules, with another memory of what was read."""
+        other = object.__new__(type(self))
+        other._access = self._access.remembering(stamps)
+        return other
 
     # ---- reading ----
 
@@ -89,7 +103,21 @@ class FileHalf:
         finally:
             os.close(fd)
         if access.stamps is not None:
-            access.stamps.remember(access.key(spot, names), info, content)
+            access.stamps.remember(access.key(spot, names), info, digest_of(content))
+        return content
+
+    def read_to_change(self, path: AnyPath, *, limit: int | None = None) -> bytes:
+        """As :meth:`read_bytes`, for whoever is going to write it: StaleFile if it was read before and is not the same
+        any more. From here on it must not change until it is written."""
+        access = self._access
+        spot = access.locate(path)
+        fd, names, info = access.open_file(spot)
+        try:
+            content = read_all(fd, info.st_size, spot.given, limit)
+        finally:
+            os.close(fd)
+        if access.stamps is not None:
+            access.stamps.compare(access.key(spot, names), spot.given, info, content)
         return content
 
     def read_file(self, path: AnyPath, *, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -148,7 +176,7 @@ class FileHalf:
             os.close(fd)
         return sorted(found, key=lambda entry: entry.name)
 
-    def walk(self, path: AnyPath = ".") -> Iterator[tuple[str, list[str], list[tuple[str, os.stat_result]]]]:
+    def walk(self, path: AnyPath = ".") -> Iterator[Level]:
         """As ``os.walk``, top down; files come with what lstat says. No link is followed."""
         from corral.paths.walking import walk
 
@@ -157,6 +185,12 @@ class FileHalf:
         os.close(fd)
         for names, directories, files in walk(spot.anchor, top, self._access.leaving_out(spot)):
             yield "/".join(names) or ".", directories, files
+
+    def scan(self, path: AnyPath = ".") -> Scan:
+        """The tree, or the one file, at a path, to be looked through. Nothing of it counts as read."""
+        from corral.files.scanning import Scan
+
+        return Scan(self._access, self._access.locate(path))
 
     def glob(self, pattern: str) -> list[str]:
         """Paths that fit, by name, relative to the working directory. ``**`` is any number of directories."""
@@ -187,38 +221,35 @@ class FileHalf:
         one and stays as it was under the others."""
         access = self._access
         spot = access.locate(path)
-        with access.parent(spot, make=True) as parent:
-            pending = access.pending(spot, parent, existing, links)
-            try:
-                for piece in pieces_of(content, encoding):
-                    write_all(pending.fd, piece)
-                info = pending.commit()
-            finally:
-                pending.discard()
-            access.written(spot, parent, info)
+        digest = None if access.stamps is None else Digest()
+        pending = access.pending(spot, existing, links)
+        try:
+            for piece in pieces_of(content, encoding):
+                write_all(pending.fd, piece)
+                if digest is not None:
+                    digest.update(piece)
+            info = pending.commit()
+        finally:
+            pending.discard()
+        access.written(spot, pending, info, None if digest is None else digest.hexdigest())
         return info.st_size
 
     def _open_to_write(self, path: AnyPath, mode: str, encoding: str | None) -> WriteHandle:
         from corral.files.handles import WriteHandle
 
         access = self._access
+        encoder = None if encoding is None else encoder_for(encoding)
         spot = access.locate(path)
-        parent = access.parent(spot, make=True)
-        try:
-            pending = access.pending(spot, parent, "refuse" if mode[0] == "x" else "replace", "refuse")
-        except BaseException:
-            parent.close()
-            raise
+        pending = access.pending(spot, "refuse" if mode[0] == "x" else "replace", "refuse")
 
         def ended(keep: bool) -> None:
             try:
                 if keep:
-                    access.written(spot, parent, pending.commit())
+                    access.written(spot, pending, pending.commit(), None)
             finally:
                 pending.discard()
-                parent.close()
 
-        return WriteHandle(spot.given, mode, pending, ended, encoding)
+        return WriteHandle(spot.given, mode, pending, ended, encoder)
 
     def make_dir(self, path: AnyPath) -> None:
         """With the directories above it. Harmless if it is there."""
@@ -227,15 +258,7 @@ class FileHalf:
 
     def remove_file(self, path: AnyPath) -> None:
         """Anything but a directory. A link is removed itself, never what it leads to."""
-        spot = self._access.locate(path)
-        with self._access.parent(spot, make=False) as parent:
-            info = look_at(parent)
-            if info is not None and stat.S_ISDIR(info.st_mode):
-                refuse_unless_file(info, spot.given)
-            try:
-                os.unlink(parent.name, dir_fd=parent.fd)
-            except OSError as error:
-                raise type(error)(error.errno, error.strerror, spot.given) from None
+        self._access.remove(self._access.locate(path))
 
     def remove_tree(self, path: AnyPath) -> None:
         """A directory and all below it; nothing of it if one thing in it may not be removed."""
@@ -249,16 +272,25 @@ class FileHalf:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), spot.given)
             levels = self._access.tree(spot, parent.names)
             for names, files in reversed(levels):
+                if self._access.is_hooked:
+                    for file in files:
+                        self._access.remove(spot.at("/".join((*names, file))))
+                    files = []
                 fd = spot.anchor.opener(spot.anchor.fd, "/".join(names[:-1]) or ".", DIRECTORY)
                 try:
                     _empty_and_remove(spot.anchor, fd, names[-1], files)
                 finally:
                     os.close(fd)
+            self._access.gone(spot)
 
     def rename(self, source: AnyPath, target: AnyPath, *, existing: Existing = "replace") -> None:
-        """A file or a directory; a directory replaces nothing."""
+        """A file or a directory; a directory replaces nothing. Where the host opens or removes files itself, a file is
+        written anew and then removed, both by it, and a directory stays."""
         access = self._access
         here, there = access.locate(source), access.locate(target)
+        if access.is_hooked:
+            self._rename_by_host(source, target, existing)
+            return
         with access.parent(here, make=False) as old, access.parent(there, make=True) as new:
             info = look_at(old)
             if info is None:
@@ -269,11 +301,20 @@ class FileHalf:
                     for name in ("", *files):
                         inside = (*new.names, *names[len(old.names) :], *filter(None, (name,)))
                         access.rules.check_change(there.which, inside, there.given)
-            replaceable(new, existing, "break")
+            replaceable(new, existing)
             rename(old, new, existing)
             new.keep()
             sync_directory(old.fd)
             sync_directory(new.fd)
+        access.gone(here)
+        access.gone(there)
+
+    def _rename_by_host(self, source: AnyPath, target: AnyPath, existing: Existing) -> None:
+        spot = self._access.locate(source)
+        self._access.refuse_to_remove(spot)
+        with self.open(source, "rb") as content:
+            self.write_file(target, content, existing=existing)
+        self._access.remove(spot)
 
 
 def _empty_and_remove(anchor: Anchor, parent: int, name: str, files: list[str]) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from corral.environment.base import ExecutionEnvironment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import IO
+    from collections.abc import Iterator
+    from typing import IO, Any, Literal, overload
 
-    from corral.environment.files import Entry, FileHalf
+    from corral.environment.files import Entry, FileHalf, Level, WriteMode
     from corral.files.access import AnyPath
     from corral.files.atomic import Existing, Links
     from corral.files.content import Content
+    from corral.files.handles import WriteHandle
 
 
-class FileMethods:
-    """Paths are relative to the workspace, or absolute below a root. Each method does one thing or raises a typed error
-    that is also the matching built-in; what it refused left nothing behind."""
+class FileMethods(ExecutionEnvironment):
+    """By way of a file half."""
 
     def _file_half(self) -> FileHalf:
         raise NotImplementedError
@@ -30,15 +33,28 @@ class FileMethods:
     def read_bytes(self, path: AnyPath, *, limit: int | None = None) -> bytes:
         return self._file_half().read_bytes(path, limit=limit)
 
-    def open(self, path: AnyPath, *, encoding: str = "utf-8") -> IO[str]:
-        """A text file for reading. To write, :meth:`write_file` takes anything that can be read."""
-        return self._file_half().open(path, "r", encoding=encoding)
+    if TYPE_CHECKING:
+
+        @overload
+        def open(self, path: AnyPath, mode: Literal["r"] = "r", *, encoding: str = "utf-8") -> IO[str]: ...
+        @overload
+        def open(self, path: AnyPath, mode: Literal["rb"], *, encoding: str = "utf-8") -> IO[bytes]: ...
+        @overload
+        def open(self, path: AnyPath, mode: WriteMode, *, encoding: str = "utf-8") -> WriteHandle: ...
+
+    def open(self, path: AnyPath, mode: Any = "r", *, encoding: str = "utf-8") -> Any:
+        return self._file_half().open(path, mode, encoding=encoding)
 
     def write_file(
-        self, path: AnyPath, content: Content, *, existing: Existing = "replace", links: Links = "refuse"
+        self,
+        path: AnyPath,
+        content: Content,
+        *,
+        existing: Existing = "replace",
+        links: Links = "refuse",
+        encoding: str = "utf-8",
     ) -> int:
-        """Whole or absent. ``existing`` "refuse": only a new file."""
-        return self._file_half().write_file(path, content, existing=existing, links=links)
+        return self._file_half().write_file(path, content, existing=existing, links=links, encoding=encoding)
 
     def remove_file(self, path: AnyPath) -> None:
         self._file_half().remove_file(path)
@@ -54,6 +70,9 @@ class FileMethods:
 
     def list_dir(self, path: AnyPath = ".") -> list[Entry]:
         return self._file_half().list_dir(path)
+
+    def walk(self, path: AnyPath = ".") -> Iterator[Level]:
+        return self._file_half().walk(path)
 
     def stat(self, path: AnyPath) -> os.stat_result:
         return self._file_half().stat(path)

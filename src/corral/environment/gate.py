@@ -7,7 +7,8 @@ import time
 from _thread import allocate_lock
 
 from corral.denials.summary import publish
-from corral.environment.base import CommandResult, Posture
+from corral.environment.base import CommandResult, posture_of
+from corral.environment.hooks import Command, Hooks
 from corral.environment.temp import make_temp, remove_temp
 from corral.errors import CommandFailed, CommandTimeout, PolicyError
 from corral.jail.enclosure import Enclosure
@@ -17,9 +18,12 @@ from corral.variables import Scrubber
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Literal
 
     from corral.denials import Denial
     from corral.environment.files import FileHalf
+    from corral.environment.keeping import Keeping
+    from corral.files.stamps import Stamps
     from corral.jail.ground import Ground
     from corral.jail.joining import SharedJail
     from corral.jail.plan import Plan
@@ -28,8 +32,11 @@ if TYPE_CHECKING:
     from corral.paths.places import Place
     from corral.policy import Policy
 
+    Shown = Literal["roots", "view"]
+
 TEMP_VARIABLES = ("TMPDIR", "TMP", "TEMP")
 LIFETIMES = ("command", "environment")
+FILES = ("roots", "view")
 
 
 class Entry:
@@ -59,13 +66,32 @@ class Entry:
 
 
 class Gate:
-    """``lifetime`` "environment": all commands go into one jail, which lives until `close`."""
+    """``lifetime`` "environment": all commands go into one jail, which lives until `close`. ``files`` "view": not only
+    the roots, but whatever the commands see. ``stamps`` None: this gate's own; "off": none."""
 
-    def __init__(self, root: str, policy: Policy, lifetime: str) -> None:
+    def __init__(
+        self,
+        root: str,
+        policy: Policy,
+        lifetime: str,
+        *,
+        files: Shown = "roots",
+        stamps: Stamps | Literal["off"] | None = None,
+        hooks: Hooks | None = None,
+    ) -> None:
         check_choice("lifetime", lifetime, LIFETIMES)
+        check_choice("files", files, FILES)
+        if files == "view":
+            from corral.environment.viewing import check_view
+
+            check_view(policy.mode)
         self.policy = policy
+        self._shown = files
+        self._stamps = stamps
+        self._hooks = hooks or Hooks()
         self._temp: tuple[Place, int] | None = None
         self._summary: str | None = None
+        self._keeping: Keeping | None = None
         self._outgrown: list[Enclosure] = []
         self._anchors: list[Anchor] = []
         self._files: FileHalf | None = None
@@ -81,35 +107,51 @@ class Gate:
             self.enclosure.close()
             raise
         self._scrub = Scrubber(policy.environment)
-        choice = self.enclosure.choice
-        self.posture = Posture(
-            mode=policy.mode,
-            mechanism=choice.backend,
-            network=str(policy.network),
-            required=policy.require,
-            demanded=policy.demanded,
-            covered=choice.covered,
-            not_covered=choice.not_covered,
-            enforcing=choice.enforcing,
-        )
+        self.posture = posture_of(policy, self.enclosure.choice)
 
     def files(self) -> FileHalf:
         """The file half, made when it is first asked for, from the very places that the commands are held to."""
-        from corral.environment.files import FileHalf
-        from corral.paths.beneath import Anchor
-
+        if self._shown == "view" or self.enclosure.review is not None:
+            self._prepare_temp()
         with self._lock:
             if self._files is None:
-                enclosure = self.enclosure
-                self._anchors += [Anchor(place.path, fd=place.fd) for place in enclosure.roots]
-                self._files = FileHalf(
-                    self._anchors[-len(enclosure.roots) :],
-                    self.policy,
-                    # A root is among these where a private directory covers it; its own globs say what may be written.
-                    read_only=[place.path for place in enclosure.read_only if place not in enclosure.roots],
-                    hidden=enclosure.hidden,
-                )
+                self._files = self._make_files()
             return self._files
+
+    def _make_files(self) -> FileHalf:
+        from corral.environment.files import FileHalf
+        from corral.files.stamps import Stamps
+        from corral.paths.beneath import Anchor
+
+        enclosure, hidden, view = self.enclosure, list(self.enclosure.hidden), None
+        roots = [Anchor(place.path, fd=self._root_descriptor(place)) for place in enclosure.roots]
+        self._anchors += roots
+        if self._shown == "view":
+            from corral.environment.viewing import hidden_in_view, view_of
+
+            view = view_of(enclosure, None if self._temp is None else self._temp[0])
+            hidden += hidden_in_view(enclosure)
+            self._anchors += (*view.readable, *view.scratch)
+        if self._stamps is None:
+            self._stamps = Stamps()
+        return FileHalf(
+            roots,
+            self.policy,
+            # A root is among these where a private directory covers it; its own globs say what may be written.
+            read_only=[place.path for place in enclosure.read_only if place not in enclosure.roots],
+            hidden=hidden,
+            stamps=None if self._stamps == "off" else self._stamps,
+            view=view,
+            opener=self._hooks.opener,
+            remover=self._hooks.remover,
+        )
+
+    def _root_descriptor(self, root: Place) -> int:
+        """A workspace under review is its copy, to files as to commands."""
+        review = self.enclosure.review
+        if review is not None and root is self.enclosure.root:
+            return self.enclosure.stage_places[review.staged]
+        return root.fd
 
     def add_root(self, path: str) -> None:
         """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
@@ -136,6 +178,9 @@ class Gate:
             anchor.close()
         for enclosure in (*self._outgrown, self.enclosure):
             enclosure.close()
+        if self._keeping is not None:
+            self._keeping.close()
+            self._keeping = None
         if self._temp is not None:
             remove_temp(*self._temp)
             self._temp = None
@@ -154,15 +199,20 @@ class Gate:
         deadline = self._deadline(timeout)
         self._prepare_temp()
         variables, removed = self._variables(env, extra_env or {})
-        started = time.monotonic()
         enclosure = self.enclosure
+        where = os.path.join(enclosure.root.path, cwd or "").rstrip("/") or "/"
+        if self._hooks.wrapper is not None and not isinstance(argv, str):
+            command = Command(list(argv), where, variables, deadline, terminal)
+            self._hooks.wrap(command)
+            argv, cwd, where, variables = command.argv, command.cwd, command.cwd, command.env
+            deadline = self._deadline(command.timeout)
+        started = time.monotonic()
         ground = enclosure.take_ground() if self._shared is None else self._shared.ground()
         try:
             plan, words = enclosure.launchable(argv, cwd, ground, terminal=terminal)
         except BaseException:
             self._give_back(ground)
             raise
-        where = os.path.join(enclosure.root.path, cwd or "")
         return Entry(plan, words, variables, removed, deadline, ground, started, where)
 
     def release(self, entry: Entry) -> None:
@@ -211,15 +261,30 @@ class Gate:
 
     def _prepare_temp(self) -> None:
         with self._lock:
-            if self._temp is None and self.posture.active:
+            if self.enclosure.jail is not None:
+                self._enter_jail()
+            elif self._temp is None and self.posture.active:
                 self._temp = make_temp(self.enclosure.writable)
                 self._furnish(self._temp[0])
+
+    def _enter_jail(self) -> None:
+        """A named jail has a /tmp of its own, shared by all its runs."""
+        if self._keeping is None:
+            from corral.environment.keeping import Keeping
+
+            self._keeping = Keeping(self.enclosure)
+            self._summary = publish(self.enclosure)
 
     def _deadline(self, timeout: float | None) -> float | None:
         wall = self.policy.limits.wall
         if timeout is not None and timeout < 0:
             raise PolicyError("timeout must not be negative; None means no limit")
         return wall if timeout is None else timeout if wall is None else min(wall, timeout)
+
+    def variables(self) -> dict[str, str]:
+        """What a command gets if no environment is given for it."""
+        self._prepare_temp()
+        return self._variables(None, {})[0]
 
     def _variables(
         self, env: Mapping[str, str] | None, extra: Mapping[str, str]

@@ -8,6 +8,7 @@ from _thread import allocate_lock
 
 from corral.environment.filing import FileMethods
 from corral.environment.gate import Gate, check_choice, raise_if_failed
+from corral.environment.hooks import Hooks
 from corral.errors import PolicyError
 from corral.jail.spawn import Run, Streams
 from corral.policy import Policy
@@ -15,14 +16,17 @@ from corral.policy import Policy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Literal, Self
+    from typing import Literal
 
     from corral.environment.base import CommandResult
     from corral.environment.files import FileHalf
+    from corral.environment.gate import Shown
+    from corral.environment.hooks import WrapHook
     from corral.environment.jobs import Job, Jobs
     from corral.environment.process import Process
     from corral.environment.streaming import Streaming
+    from corral.files.changing import OpenHook, RemoveHook
+    from corral.files.stamps import Stamps
     from corral.jail.plan import Plan
 
 STDERR = ("apart", "merged")
@@ -32,7 +36,13 @@ class LocalEnvironment(FileMethods):
     """A workspace on this machine. Use it with ``with``, or call :meth:`close`.
 
     ``lifetime`` "command": nothing outlives its call. "environment": all commands and jobs share one jail, and what
-    they leave running lives until :meth:`close`."""
+    they leave running lives until :meth:`close`.
+
+    ``files`` "roots": the file methods reach what lies below the roots. "view": whatever the commands see, as they see
+    it. ``stamps``: what remembers which files were read, so that none is written over that has changed since; None:
+    this environment does; "off": nobody.
+
+    ``command_wrapper``, ``opener``, ``remover``: what the host does itself (see :mod:`corral.environment.hooks`)."""
 
     def __init__(
         self,
@@ -40,6 +50,11 @@ class LocalEnvironment(FileMethods):
         policy: Policy | None = None,
         *,
         lifetime: Literal["command", "environment"] = "command",
+        files: Shown = "roots",
+        stamps: Stamps | Literal["off"] | None = None,
+        command_wrapper: WrapHook | None = None,
+        opener: OpenHook | None = None,
+        remover: RemoveHook | None = None,
     ) -> None:
         self.policy = policy if policy is not None else Policy.workspace_write()
         self.lifetime = lifetime
@@ -47,7 +62,8 @@ class LocalEnvironment(FileMethods):
         self._running: set[Streaming] = set()
         self._jobs: Jobs | None = None
         self._lock = allocate_lock()
-        self._gate = Gate(os.fspath(root), self.policy, lifetime)
+        hooks = Hooks(command_wrapper, opener, remover)
+        self._gate = Gate(os.fspath(root), self.policy, lifetime, files=files, stamps=stamps, hooks=hooks)
         self._closed = False
         self.posture = self._gate.posture
 
@@ -69,14 +85,6 @@ class LocalEnvironment(FileMethods):
             streaming.close()
         self._gate.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __del__(self) -> None:
         if not self._closed:
             warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
@@ -97,6 +105,11 @@ class LocalEnvironment(FileMethods):
         self._gate.add_root(os.fspath(path))
         self.policy = self._gate.policy
 
+    def variables(self) -> dict[str, str]:
+        """What a command gets if no environment is given for it."""
+        self._check_open()
+        return self._gate.variables()
+
     def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""
         self._check_open()
@@ -116,11 +129,6 @@ class LocalEnvironment(FileMethods):
         stderr: Literal["apart", "merged"] = "apart",
         check: bool = False,
     ) -> CommandResult:
-        """Run a command and return when its whole tree is gone.
-
-        A non-zero exit and a time-out are results; ``check=True`` raises instead. ``env`` None means the caller's
-        environment without what the policy drops; given, exactly that. ``extra_env`` is added as it is.
-        """
         self._check_open()
         check_choice("keep", keep, ("tail",))
         check_choice("stderr", stderr, STDERR)
@@ -136,59 +144,6 @@ class LocalEnvironment(FileMethods):
         if check:
             raise_if_failed(result)
         return result
-
-    def shell(
-        self,
-        line: str,
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        extra_env: Mapping[str, str] | None = None,
-        stdin: bytes | str | None = None,
-        timeout: float | None = None,
-        output_limit: int | None = None,
-        stderr: Literal["apart", "merged"] = "apart",
-        check: bool = False,
-    ) -> CommandResult:
-        """One line for bash, never a login shell: no start-up file puts back what was scrubbed."""
-        return self.run(
-            ["bash", "-c", line],
-            cwd=cwd,
-            env=env,
-            extra_env=extra_env,
-            stdin=stdin,
-            timeout=timeout,
-            output_limit=output_limit,
-            stderr=stderr,
-            check=check,
-        )
-
-    def exec_command(
-        self,
-        program: str,
-        args: Sequence[str] = (),
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        extra_env: Mapping[str, str] | None = None,
-        stdin: bytes | str | None = None,
-        timeout: float | None = None,
-        output_limit: int | None = None,
-        stderr: Literal["apart", "merged"] = "apart",
-        check: bool = False,
-    ) -> CommandResult:
-        """A program and its arguments: the same as :meth:`run`."""
-        return self.run(
-            [program, *args],
-            cwd=cwd,
-            env=env,
-            extra_env=extra_env,
-            stdin=stdin,
-            timeout=timeout,
-            output_limit=output_limit,
-            stderr=stderr,
-            check=check,
-        )
 
     # ---- commands that are talked to, or left alone ----
 

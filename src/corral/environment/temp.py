@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import stat
-import tempfile
 
 from corral.errors import PolicyError
 from corral.jail.site import is_below
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
 def make_temp(writable: Iterable[Place] = ()) -> tuple[Place, int]:
     """A new directory for the jail's /tmp, and the descriptor whose lock says that it is in use. What lies beside it,
     in the directory made for this environment, is ours alone: it is never made where a command may write."""
+    import tempfile  # not at the top, nor is shutil: 12 ms that an environment without commands need not pay
+
     base = _base(tuple(place.path for place in writable))
     parent = os.path.join(base, f"corral-{os.getuid()}")
     if _is_ours(parent):
@@ -43,6 +43,8 @@ def _is_ours(parent: str) -> bool:
 
 
 def _base(writable: tuple[str, ...]) -> str:
+    import tempfile
+
     for base in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         real = os.path.realpath(base)
         if os.access(real, os.W_OK) and not any(is_below(real, place) for place in writable):
@@ -82,6 +84,7 @@ def remove_temp(place: Place, lock: int) -> None:
 
 def remove_tree(path: str) -> None:
     """All of it, also where the command took its own permissions away. Links are removed, never followed."""
+    import shutil
 
     def open_up(function: Callable[..., Any], name: str, _: Any) -> None:
         with contextlib.suppress(OSError):

@@ -66,48 +66,47 @@ def refuse_unless_file(info: os.stat_result, path: str) -> None:
 
 class Pending:
     """A file that is being written: ``fd`` takes its content, :meth:`commit` puts it in its place, and
-    :meth:`discard`, harmless afterwards, leaves all as it was. ``parent`` is closed by whoever opened it.
+    :meth:`discard`, harmless afterwards, leaves all as it was. Either closes ``parent``, which is ours from now on.
 
-    ``verify`` is called right before the rename, and raises to refuse it."""
+    ``old``: what is replaced. ``verify`` is called right before the rename, and raises to refuse it."""
 
-    def __init__(
-        self,
-        parent: Parent,
-        *,
-        existing: Existing = "replace",
-        links: Links = "refuse",
-        verify: Callable[[], None] | None = None,
-    ) -> None:
-        self._parent = parent
+    def __init__(self, parent: Parent, *, existing: Existing = "replace") -> None:
+        self.parent = parent
+        self.verify: Callable[[], None] | None = None
         self._existing = existing
-        self._verify = verify
-        self._old = replaceable(parent, existing, links)
-        self.fd, self._name = _new_file(parent.fd, 0o666 if self._old is None else 0o600)
+        try:
+            self.old = replaceable(parent, existing)
+            self.fd, self._name = _new_file(parent.fd, 0o666 if self.old is None else 0o600)
+        except BaseException:
+            parent.close()
+            raise
 
     def commit(self) -> os.stat_result:
         """On the disk and in its place. Returns what fstat says of it."""
-        parent = self._parent
-        if self._old is not None:
-            keep_attributes(parent, self._old, self.fd)
+        parent = self.parent
+        if self.old is not None:
+            keep_attributes(parent, self.old, self.fd)
         os.fsync(self.fd)
-        if self._verify is not None:
-            self._verify()
+        if self.verify is not None:
+            self.verify()
         rename(parent, parent, self._existing, self._name)
         self._name = ""
         parent.keep()
         info = os.fstat(self.fd)
-        self.discard()
         sync_directory(parent.fd)
+        self.discard()
         return info
 
     def discard(self) -> None:
+        if self.fd < 0:
+            return
         if self._name:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._name, dir_fd=self._parent.fd)
+                os.unlink(self._name, dir_fd=self.parent.fd)
             self._name = ""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        os.close(self.fd)
+        self.fd = -1
+        self.parent.close()
 
 
 def write_all(fd: int, content: bytes | memoryview) -> None:
@@ -154,7 +153,7 @@ def look_at(parent: Parent) -> os.stat_result | None:
         raise type(error)(error.errno, error.strerror, parent.path) from None
 
 
-def replaceable(parent: Parent, existing: Existing, links: Links) -> os.stat_result | None:
+def replaceable(parent: Parent, existing: Existing) -> os.stat_result | None:
     """What is to be replaced, if it may be."""
     info = look_at(parent)
     if info is None:
@@ -164,14 +163,18 @@ def replaceable(parent: Parent, existing: Existing, links: Links) -> os.stat_res
     refuse_unless_file(info, parent.path)
     if not may_write(parent, info):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), parent.path)
-    if info.st_nlink > 1 and links == "refuse":
+    return info
+
+
+def refuse_several_names(info: os.stat_result, path: str) -> None:
+    """A file that is replaced under one of its names is another one under the rest."""
+    if info.st_nlink > 1:
         raise PathNotAllowed(
-            f"{parent.path} has {info.st_nlink} names; writing it would part it from the others",
-            path=parent.path,
+            f"{path} has {info.st_nlink} names; writing it would part it from the others",
+            path=path,
             rule="hardlinks",
             grant='write_file(…, links="break")',
         )
-    return info
 
 
 def may_write(parent: Parent, info: os.stat_result) -> bool:

@@ -8,6 +8,7 @@ from corral.errors import FileTooLarge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from codecs import IncrementalEncoder
     from collections.abc import Iterator
     from typing import Protocol
 
@@ -39,5 +40,13 @@ def pieces_of(content: Content, encoding: str) -> Iterator[bytes | memoryview]:
     elif isinstance(content, bytes | bytearray | memoryview):
         yield memoryview(content).cast("B")
     else:
+        encoder = encoder_for(encoding)
         while piece := content.read(CHUNK):
-            yield piece.encode(encoding) if isinstance(piece, str) else piece
+            yield encoder.encode(piece) if isinstance(piece, str) else piece
+
+
+def encoder_for(encoding: str) -> IncrementalEncoder:
+    """For text that comes in pieces: a mark at its beginning is written once."""
+    import codecs
+
+    return codecs.getincrementalencoder(encoding)()

@@ -8,6 +8,7 @@ from corral.files.atomic import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from codecs import IncrementalEncoder
     from collections.abc import Callable, Iterable
     from types import TracebackType
     from typing import Self
@@ -19,11 +20,16 @@ class WriteHandle:
     """As an open file. Leaving a ``with`` by an exception, or forgetting to close it, leaves the old content."""
 
     def __init__(
-        self, name: str, mode: str, pending: Pending, ended: Callable[[bool], None], encoding: str | None
+        self,
+        name: str,
+        mode: str,
+        pending: Pending,
+        ended: Callable[[bool], None],
+        encoder: IncrementalEncoder | None,
     ) -> None:
         self.name = name
         self.mode = mode
-        self.encoding = encoding
+        self._encoder = encoder
         self._pending = pending
         self._ended = ended
         self.closed = False
@@ -31,11 +37,12 @@ class WriteHandle:
     def write(self, content: str | bytes) -> int:
         if self.closed:
             raise ValueError("write to a closed file")
-        if isinstance(content, str) != (self.encoding is not None):
-            raise TypeError(f"mode {self.mode!r} takes {'bytes' if self.encoding is None else 'str'}")
-        write_all(
-            self._pending.fd, content.encode(self.encoding or "") if isinstance(content, str) else content
-        )
+        if isinstance(content, str) and self._encoder is not None:
+            write_all(self._pending.fd, self._encoder.encode(content))
+        elif self._encoder is None and not isinstance(content, str):
+            write_all(self._pending.fd, content)
+        else:
+            raise TypeError(f"mode {self.mode!r} takes {'bytes' if self._encoder is None else 'str'}")
         return len(content)
 
     def writelines(self, lines: Iterable[str | bytes]) -> None:

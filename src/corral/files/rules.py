@@ -93,11 +93,12 @@ class FileRules:
         view = self._view
         if view is None or self._anchors[which] not in view.readable:
             return
-        full = self._anchors[which].path.rstrip("/") + "/" + "/".join(names)
+        own = self._anchors[which].path
+        full = own.rstrip("/") + "/" + "/".join(names)
         best = longest(full, self._anchors)
         if best is not None and best is not self._anchors[which]:
             raise leads_out(path, full)
-        if any(is_below(full, place) for place in view.private):
+        if any(is_below(full, place) and not is_below(own, place) for place in view.private):
             raise PathNotAllowed(f"{path} is not shown: every jail has its own", path=path, rule="private")
 
     # ---- names that hold secrets, and what is hidden ----
@@ -159,6 +160,16 @@ class FileRules:
             return True
         hidden = self._hidden[which]
         return bool(hidden) and bool(hidden.get((*above, name)))
+
+    def left_out(self, which: int, above: Names, names: list[str]) -> set[str]:
+        """Those of a directory's entries that a listing does not show, all asked about at once."""
+        asked: Iterable[str] = names
+        if not self.more and not any(place[:-1] == above for place in self._hidden[which]):
+            together = "/" + "/".join(names)
+            if "/." not in together and "~" not in together and together.isascii():
+                return set()
+            asked = filter(could_be_folded, names)
+        return {name for name in asked if self.leaves_out(which, above, name)}
 
     # ---- changes ----
 

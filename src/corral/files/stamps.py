@@ -6,22 +6,32 @@ set), the digest decides. A file that is new, or gone, was not changed under any
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import time
 from _thread import allocate_lock
 
 from corral.errors import StaleFile
+from corral.files import stampfile
 from corral.files.attributes import LOOK
 from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from corral.paths.parents import Parent
 
-KEPT_SECONDS = 24 * 3600
-KEPT_AT_MOST = 4096
+KEPT_SECONDS = stampfile.KEPT_SECONDS
+KEPT_AT_MOST = stampfile.KEPT_AT_MOST
+FRESH_SECONDS = 3600  # a stamp that is not older is not written again
 CHUNK = 1 << 20
+
+Digest = hashlib.sha256
+
+
+def digest_of(content: bytes) -> str:
+    return Digest(content).hexdigest()
 
 
 class Stamp(Record):
@@ -38,6 +48,9 @@ class Stamp(Record):
         times = info.st_mtime_ns, info.st_ctime_ns
         return cls(info.st_dev, info.st_ino, info.st_size, *times, digest, time.time())
 
+    def says_the_same(self, before: Stamp) -> bool:
+        return self._values()[:-1] == before._values()[:-1] and self.seen - before.seen < FRESH_SECONDS
+
 
 class Stamps:
     """Of one engine. ``store``: a file that keeps them for the next process, 24 hours at most."""
@@ -45,13 +58,13 @@ class Stamps:
     def __init__(self, store: str | None = None) -> None:
         self._store = store
         self._lock = allocate_lock()
-        self._known: dict[str, Stamp] = _load(store) if store else {}
+        self._known: dict[str, Stamp] = {}
+        if store:
+            self._known = {path: Stamp(*fields) for path, fields in stampfile.load(store).items()}
 
     @classmethod
     def kept_for(cls, workspace: str, client: str) -> Stamps:
         """Those of a workspace and a client, on disk below the state directory."""
-        import hashlib
-
         from corral.state import made_state_directory
 
         state = made_state_directory()
@@ -59,24 +72,33 @@ class Stamps:
             return cls()
         directory = os.path.join(state, "stamps")
         os.makedirs(directory, 0o700, exist_ok=True)
-        name = hashlib.sha256(f"{os.path.realpath(workspace)}\0{client}".encode(errors="surrogateescape"))
-        return cls(os.path.join(directory, f"{name.hexdigest()}.json"))
+        stampfile.sweep(directory)
+        name = digest_of(f"{os.path.realpath(workspace)}\0{client}".encode(errors="surrogateescape"))
+        return cls(os.path.join(directory, f"{name}.jsonl"))
 
-    def remember(self, path: str, info: os.stat_result, content: bytes | None = None) -> None:
-        stamp = Stamp.of(info, None if content is None else _digest(content))
+    def remember(self, path: str, info: os.stat_result, digest: str | None = None) -> None:
+        """That the file at a path was read, or written, and what it was then."""
+        stamp = Stamp.of(info, digest)
         with self._lock:
-            self._known.pop(path, None)
+            before = self._known.pop(path, None)
             self._known[path] = stamp
             while len(self._known) > KEPT_AT_MOST:
                 del self._known[next(iter(self._known))]
-            if self._store:
-                _save(
-                    self._store, {**_load(self._store), **self._known}
-                )  # another process may have read, too
+            if self._store and not (before is not None and stamp.says_the_same(before)):
+                stampfile.add(self._store, [(path, list(stamp._values()))])
 
     def forget(self, path: str) -> None:
+        """It, and all below it: we took it away ourselves."""
         with self._lock:
-            self._known.pop(path, None)
+            gone = [name for name in self._known if name == path or name.startswith(path + "/")]
+            for name in gone:
+                del self._known[name]
+            if gone and self._store:
+                stampfile.add(self._store, [(name, None) for name in gone])
+
+    def guard(self, path: str, parent: Parent) -> Callable[[], None]:
+        """To be called before something else is put there."""
+        return lambda: self.refuse_if_stale(path, parent)
 
     def refuse_if_stale(self, path: str, parent: Parent) -> None:
         """StaleFile if what the parent names was read, is there, and is not the same any more."""
@@ -88,14 +110,30 @@ class Stamps:
         except FileNotFoundError:
             return
         changed = _what_changed(stamp, info)
-        if not changed or (changed == "ctime" and _has_digest(parent, stamp)):
-            return
-        raise StaleFile(
-            f"file modified since last read ({changed} changed). Re-read before writing: {parent.name}",
-            path=parent.path,
-            rule="changed since read",
-            grant="read it again",
-        )
+        if changed and not (changed == "ctime" and _has_digest(parent, stamp)):
+            raise _stale(changed, parent.name, parent.path)
+
+    def compare(self, path: str, given: str, info: os.stat_result, content: bytes) -> None:
+        """What was read now with what was read before, StaleFile if it is not the same; then, and if it was never
+        read, it is remembered."""
+        stamp = self._known.get(path)
+        changed = _what_changed(stamp, info) if stamp is not None else ""
+        if stamp is None or changed == "ctime":
+            digest = digest_of(content)
+            if stamp is None or stamp.digest == digest:
+                self.remember(path, info, digest)
+                return
+        if changed:
+            raise _stale(changed, path.rpartition("/")[2], given)
+
+
+def _stale(changed: str, name: str, given: str) -> StaleFile:
+    return StaleFile(
+        f"file modified since last read ({changed} changed). Re-read before writing: {name}",
+        path=given,
+        rule="changed since read",
+        grant="read it again",
+    )
 
 
 def _what_changed(stamp: Stamp, info: os.stat_result) -> str:
@@ -111,46 +149,14 @@ def _what_changed(stamp: Stamp, info: os.stat_result) -> str:
 def _has_digest(parent: Parent, stamp: Stamp) -> bool:
     if stamp.digest is None:
         return False
-    import hashlib
-
     try:
         fd = os.open(parent.name, LOOK, dir_fd=parent.fd)
     except OSError:
         return False
-    sha256 = hashlib.sha256()
+    sha256 = Digest()
     try:
         while piece := os.read(fd, CHUNK):
             sha256.update(piece)
     finally:
         os.close(fd)
     return sha256.hexdigest() == stamp.digest
-
-
-def _digest(content: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(content).hexdigest()
-
-
-# ---- on disk ----
-
-
-def _load(store: str) -> dict[str, Stamp]:
-    """What is there and not too old. A file that is none of ours, or broken, is as good as empty."""
-    try:
-        with open(store, encoding="utf-8", errors="surrogatepass") as file:
-            rows = json.load(file)
-        stamps = {str(path): Stamp(*fields) for path, fields in rows.items()}
-        oldest = time.time() - KEPT_SECONDS
-        return {path: stamp for path, stamp in stamps.items() if stamp.seen > oldest}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-
-
-def _save(store: str, known: dict[str, Stamp]) -> None:
-    rows = {path: [getattr(stamp, name) for name in stamp._fields] for path, stamp in known.items()}
-    new = f"{store}.{os.getpid()}"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8", errors="surrogatepass") as file:
-        json.dump(rows, file)
-    os.replace(new, store)

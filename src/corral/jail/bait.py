@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from corral.jail.site import Home
+
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EAFNOSUPPORT)
 
 
@@ -34,6 +36,7 @@ class Bait:
     to us is refused to whatever we start."""
 
     def __init__(self, top: str) -> None:
+        self.top = top
         self.inside, self.outside, self.home = (
             os.path.join(top, name) for name in ("inside", "outside", "home")
         )
@@ -59,6 +62,11 @@ class Bait:
         self._given: dict[str, Any] = {}
         self._udp: socket.socket | None = None
         self._servers: dict[str, socket.socket] = {}
+
+    def furnish(self, home: Home | None) -> None:
+        """A home that starts empty gets the file that must be readable there, and not the one that must not."""
+        if home is not None and not home.copied:
+            _fill(os.path.join(home.layers[0].path, "plain"))
 
     def __enter__(self) -> Bait:
         try:

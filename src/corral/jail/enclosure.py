@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import os
 import select
-import stat
-import sys
 from _thread import allocate_lock
 
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail import fence, landlock, namespaces
 from corral.jail.ground import Ground, make_ground
-from corral.jail.host import this_host
-from corral.jail.ladder import choose
 from corral.jail.layer import Layer, make_layer
 from corral.jail.plan import Draft, Plan
 from corral.jail.site import Site, find_masks, is_below, is_current, stamp_of
-from corral.paths.globs import bound
-from corral.paths.places import Place, pin, pin_beneath, pin_directory
-from corral.state import config_directory, made_state_directory, state_directory
+from corral.jail.survey import Survey
+from corral.paths.places import Place, pin_beneath, pin_directory
 from corral.state import homes as account_homes
 
 TYPE_CHECKING = False
@@ -30,22 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corral.jail.plan import Step
-    from corral.jail.proofs import Proof
     from corral.jail.site import Masks
+    from corral.jail.stage import Stage
+    from corral.jail.systemd import Carrier
     from corral.policy import Policy
 
     # steps, descriptors they inherit, their words encoded
     Compiled = tuple[tuple[Step, ...], tuple[int, ...], bytes]
 
-# Directories that a jail replaces by private ones; what is granted below them has to be put back.
-PRIVATE_PLACES = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")
+REPLACED = "an empty one instead"
 GROUNDS = 8  # runs at once that need not make a network of their own
-PROJECT_CONFIG = "corral.toml"
 
 
-class Enclosure:
-    """``inherits_streams``: the command gets our own 0-2. ``kept``: descriptors left to it. ``degraded``: a person
-    accepts the best tier there is, though it lacks something the policy demands."""
+class Enclosure(Survey):
+    """``inherits_streams``: the command gets our own 0-2. ``kept``: descriptors left to it."""
 
     def __init__(
         self,
@@ -58,15 +51,9 @@ class Enclosure:
         homes: tuple[str, ...] | None = None,
         prove: bool = True,
     ) -> None:
-        self.policy = policy
+        super().__init__(policy, account_homes() if homes is None else homes, degraded=degraded, prove=prove)
         self.inherits_streams = inherits_streams
         self.kept = kept
-        self.degraded = degraded
-        self.homes = account_homes() if homes is None else homes
-        self._prove = prove
-        self.bounds: dict[str, str] = {}
-        self.notices: list[str] = []
-        self._pinned: list[Place] = []
         self._temp: Place | None = None
         self._summary: Place | None = None
         self._compiled: dict[tuple[str, bool, Ground | None, bool], Compiled] = {}
@@ -76,6 +63,7 @@ class Enclosure:
         self._masks: Masks | None = None
         self._layers: dict[str, Layer] = {}
         self._mounts = -1
+        self._stage: Stage | None = None
         self._listed: tuple[tuple[str, int, int], ...] = ()
         try:
             self._survey(root)
@@ -90,160 +78,10 @@ class Enclosure:
         self._drop_layers()
         while self._grounds:
             self._grounds.pop().close()
-        while self._pinned:
-            self._pinned.pop().close()
-
-    # ---- what the policy names, pinned ----
-
-    def _hold(self, place: Place) -> Place:
-        self._pinned.append(place)
-        return place
-
-    def _survey(self, root: str) -> None:
-        policy = self.policy
-        self.root = self._hold(pin_directory(root, "workspace"))
-        state = made_state_directory()
-        self.host = this_host(self.homes[0] if self.homes else "/", state)
-        self.roots = (
-            self.root,
-            *(self._hold(pin_directory(os.path.expanduser(path), "root")) for path in policy.roots),
-        )
-        self.writable: tuple[Place, ...] = ()
-        self.read_only: tuple[Place, ...] = ()
-        self.hidden: tuple[str, ...] = (config_directory(), state_directory())
-        demanded = policy.demanded
-        if policy.mode != "off":
-            self._survey_grants()
-            if self._narrows():
-                demanded = (*demanded, "read-only-inside")
-        prover = self._prover(state) if self._prove and policy.mode != "off" else None
-        self.choice = choose(policy, self.host, ("writes",) if self.degraded else demanded, prover)
-        if policy.mode != "off" and not policy.trust_prefix:
-            self._protect_prefix()
-        if self.choice.backend != "landlock":
-            self._protect_project_config()
-        if policy.mode != "off":
-            self._home_places = tuple(self._hold(pin_directory(home)) for home in self.homes)
-            self.resolver = self._find_resolver()
-            self.devices = tuple(self._hold(pin(path)) for path in fence.DEVICES if _is_device(path))
-
-    def _prover(self, state: str | None) -> Callable[[str, tuple[str, ...]], Proof]:
-        from corral.jail.proofs import proven
-
-        def ask(backend: str, claims: tuple[str, ...]) -> Proof:
-            return proven(self.policy, backend, claims, state)
-
-        return ask
-
-    def _narrows(self) -> bool:
-        """Whether something inside a writable place must stay read-only."""
-        return any(is_below(inner.path, outer.path) for inner in self.read_only for outer in self.writable)
-
-    def _survey_grants(self) -> None:
-        policy = self.policy
-        granted: dict[str, tuple[str, Place | None]] = {}
-        for grant in policy.grants:
-            path = os.path.realpath(os.path.join(self.root.path, os.path.expanduser(grant.path)))
-            if grant.access == "none":
-                granted.pop(path, None)
-            elif grant.access == "hide":
-                self.hidden += (os.path.join(self.root.path, os.path.expanduser(grant.path)),)
-            elif os.path.lexists(path) or grant.missing != "skip":
-                if grant.missing == "create":
-                    os.makedirs(path, exist_ok=True)
-                granted[path] = (grant.access, self._hold(pin(path, "grant")))
-        writable = [place for access, place in granted.values() if access == "rw" and place]
-        if policy.mode == "workspace-write":
-            writable = [*self._writable_in_roots(), *writable]
-        covered = [r for r in self.roots if not any(is_below(r.path, w.path) for w in writable)]
-        covered = [r for r in covered if any(is_below(r.path, top) for top in PRIVATE_PLACES)]
-        self.writable = tuple(_without_nested(writable))
-        self.read_only = (
-            *covered,
-            *(place for access, place in granted.values() if access == "ro" and place),
-        )
-        for place in (*self.writable, *self.read_only):
-            self._refuse_trust_anchors(place, is_writable=place in self.writable)
-
-    def _refuse_trust_anchors(self, place: Place, *, is_writable: bool) -> None:
-        """A jail that may write its own policy, or all there is, is none. Covering config and state is not enough:
-        who may move their parents away may put others in their place."""
-        if place.path == "/":
-            raise PolicyError("the whole file system cannot be granted; name a directory", path="/")
-        for own in (os.path.realpath(config_directory()), os.path.realpath(state_directory())):
-            if is_below(place.path, own):
-                raise PolicyError(f"{place.path} is Corral's own and cannot be granted", path=place.path)
-            if is_writable and is_below(own, place.path):
-                raise PolicyError(
-                    f"{place.path} cannot be writable: Corral's own {own} lies in it; work in a directory below it, "
-                    "or set CORRAL_CONFIG_DIR and CORRAL_STATE_DIR to places outside it",
-                    path=place.path,
-                )
-
-    def _protect_prefix(self) -> None:
-        """The interpreter and this package run outside the jail next time; a jail that can write them is no jail."""
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        for path in dict.fromkeys(map(os.path.realpath, (sys.prefix, package))):
-            if not any(is_below(path, place.path) for place in self.writable):
-                continue
-            if any(is_below(path, place.path) for place in self.read_only):
-                continue
-            if self.choice.backend != "namespaces":
-                raise NotEnforceable(
-                    f"{path} runs Corral itself and lies in a writable place, which Landlock cannot narrow. Install "
-                    "Corral elsewhere (uv tool install, pipx), or set trust-prefix = true in your own config",
-                    path=path,
-                )
-            self.read_only = (*self.read_only, self._hold(pin(path)))
-            self.notices.append(f"{path} runs Corral itself and is read-only inside")
-
-    def _writable_in_roots(self) -> list[Place]:
-        if self.policy.writable is None:
-            return list(self.roots)
-        return [self._bound_of(glob) for glob in self.policy.writable]
-
-    def _bound_of(self, glob: str) -> Place:
-        """The directory, or the existing file, that a command is bound to by this glob."""
-        relative, is_literal = bound(glob)
-        self.bounds[glob] = relative if is_literal else f"{relative}/ and all below it"
-        if relative == ".":
-            raise PolicyError(
-                f"writable glob {glob!r} would make the whole workspace writable for commands; "
-                "name a directory (like out/**), or leave writable out",
-                path=glob,
-                rule="writable",
-            )
-        place = pin_beneath(self.root, relative, create=not is_literal)
-        if is_literal and (place is None or place.is_directory):
-            if place is not None:
-                place.close()
-            kind = "a directory" if place is not None else "not there yet"
-            raise PolicyError(
-                f"writable glob {glob!r} is {kind}, and a command cannot be bound to it; did you mean {glob}/** ?",
-                path=glob,
-                rule="writable",
-            )
-        if place is None:
-            raise PolicyError(
-                f"writable glob {glob!r}: {relative} cannot be made", path=glob, rule="writable"
-            )
-        return self._hold(place)
-
-    def _protect_project_config(self) -> None:
-        """The project's own policy stays as it is while something runs that it is meant to bind."""
-        for root in self.roots:
-            place = pin_beneath(root, PROJECT_CONFIG, create=False)
-            if place is None:
-                continue
-            self._hold(place)
-            if stat.S_ISREG(place.kind) and any(is_below(place.path, w.path) for w in self.writable):
-                self.read_only = (*self.read_only, place)
-
-    def _find_resolver(self) -> Place | None:
-        target = os.path.realpath("/etc/resolv.conf")
-        if is_below(target, "/run") and os.path.isfile(target):
-            return self._hold(pin(target))
-        return None
+        if self._stage is not None:
+            self._stage.close()
+            self._stage = None
+        self._release()
 
     def use_temp(self, temp: Place) -> None:
         """A directory of the caller's to be /tmp; without one each run has its own."""
@@ -303,12 +141,21 @@ class Enclosure:
             choice.covered,
             choice.not_covered,
             choice.passed_over,
+            self._carrier() if choice.backend == "systemd-run" else None,
         )
+
+    def _carrier(self) -> Carrier:
+        from corral.jail import systemd
+
+        with self._lock:
+            return systemd.carrier(self.policy, self._site(self.root, None, False), self._current_masks())
 
     def take_ground(self) -> Ground | None:
         """Namespaces to stand on, for one run alone; None where there are none to spare."""
         if self.choice.backend != "namespaces":
             return None
+        if self._stage is not None:
+            return self.staged_ground()  # what all runs share is mounted there
         with self._lock:
             if self._grounds:
                 return self._grounds.pop()
@@ -318,8 +165,48 @@ class Enclosure:
         return make_ground(self.host, ["user", "net"] if self.policy.network == "off" else ["user"])
 
     def give_back(self, ground: Ground | None) -> None:
-        if ground is not None:
+        if ground is not None and not self.is_staged(ground):
             self._grounds.append(ground)
+
+    # ---- the home that runs share ----
+
+    @property
+    def stage_places(self) -> dict[str, int]:
+        """Descriptors of what the stage shows and the host does not: its /tmp, a copied home, a workspace in review."""
+        return dict(self._stage.ground.places) if self._stage is not None else {}
+
+    def enter_stage(self, began: Callable[[], None] = lambda: None) -> None:
+        """Before the first run of a named jail. ``began`` is called if nobody else has a run in it."""
+        if self.jail is None or self._stage is not None:
+            return
+        from corral.jail import named, stage
+
+        home, masks, policy = self.home, self._current_masks(), self.policy
+        copies = tuple(copy for copy in (home, self.review) if copy is not None and copy.copied)
+        top = self.jail.part("stage")
+        self._stage = stage.enter(
+            self.jail,
+            self.host,
+            self._terms(),
+            lambda draft: namespaces.add_stage(draft, policy, top, copies, masks),
+            (f"{top}/tmp", *(copy.staged for copy in copies)),
+            (home.uid, home.gid) if home is not None else None,
+            began,
+        )
+        named.record(self.jail, policy.mode, self.root.path)
+
+    def staged_ground(self) -> Ground | None:
+        return self._stage.ground if self._stage is not None else None
+
+    def is_staged(self, ground: Ground | None) -> bool:
+        return ground is not None and ground is self.staged_ground()
+
+    def _terms(self) -> str:
+        """What all runs in one jail must agree on, as one word."""
+        from corral.digest import digest
+
+        hidden = (*sorted(self.hidden), *sorted(self.policy.unhide))
+        return digest(repr((self.policy.mode, self.policy.review, hidden)).encode("utf-8", "surrogateescape"))
 
     def _steps(
         self, cwd: str | None, inline: bool, ground: Ground | None, *, terminal: bool = False
@@ -336,7 +223,7 @@ class Enclosure:
 
     def _compile(self, where: str, inline: bool, ground: Ground | None, terminal: bool) -> Compiled:
         held = len(self._pinned)
-        cwd = self.root if where == self.root.path else self._hold(pin_directory(where, "working directory"))
+        cwd = self.root if where == self.root.path else self._hold(self._working_directory(where))
         draft = Draft()
         backend = self.choice.backend
         if backend == "none":
@@ -345,6 +232,10 @@ class Enclosure:
             site = self._site(cwd, ground, terminal)
             if backend == "landlock":
                 landlock.compile_plan(draft, self.policy, site, self.host, inline=inline)
+            elif backend == "systemd-run":
+                from corral.jail import systemd
+
+                systemd.compile_plan(draft, self.policy, site, self.host)
             elif ground is not None and ground.is_jail:
                 from corral.jail import joining
 
@@ -353,12 +244,31 @@ class Enclosure:
                 namespaces.compile_plan(
                     draft, self.policy, site, self.host, self._current_masks(), inline=inline
                 )
-        if inline or backend == "namespaces":  # the descriptor is not in the plan; its identity is
+        if inline or backend in (
+            "namespaces",
+            "systemd-run",
+        ):  # the descriptor is not in the plan; its identity is
             while len(self._pinned) > held:
                 self._pinned.pop().close()
         steps = tuple(draft.steps)
         words = "\0".join(word for step, _ in steps for word in step)
         return steps, tuple(draft.passed), os.fsencode(words + "\0")
+
+    def _working_directory(self, where: str) -> Place:
+        """One below /tmp that nobody put there lies in the jail's own."""
+        top = next((top for top in namespaces.TEMPORARY if is_below(where, top) and where != top), None)
+        places = (*self.roots, *self.writable, *self.read_only)
+        if top is None or self.choice.backend != "namespaces" or any(is_below(where, p.path) for p in places):
+            return pin_directory(where, "working directory")
+        temp = self._temp or self._staged_temp()
+        found = pin_beneath(temp, where[len(top) + 1 :], create=False) if temp is not None else None
+        if found is None:
+            raise PolicyError(f"working directory {where}: it is not in the jail's own {top}", path=where)
+        return found.replace(path=where)
+
+    def _staged_temp(self) -> Place | None:
+        fd = self.stage_places.get(self.jail.part("stage/tmp")) if self.jail is not None else None
+        return self.root.replace(fd=fd, path="/tmp") if fd is not None else None
 
     def _site(self, cwd: Place, ground: Ground | None, terminal: bool) -> Site:
         if self._temp is not None and self.choice.backend == "namespaces":
@@ -379,6 +289,9 @@ class Enclosure:
             kept=self.kept,
             ground=ground,
             layers={home: layer.place for home, layer in self._current_layers().items()},
+            home=self.home,
+            review=self.review,
+            stage=self.jail.part("stage") if self.jail and self.is_staged(ground) else "",
         )
 
     def _make_mount_points(self, temp: Place) -> None:
@@ -401,9 +314,14 @@ class Enclosure:
 
     def hidden_paths(self) -> dict[str, str]:
         """Each hidden path and how: by name in a layer over home, or by a mount over what is there now."""
-        if self.choice.backend != "namespaces":
+        if self.choice.backend not in ("namespaces", "systemd-run"):
             return {}
         masks = self._current_masks()
+        if self.choice.backend == "systemd-run":
+            from corral.jail.systemd import hidden_homes
+
+            homes = hidden_homes(self._site(self.root, None, False))
+            return {**dict.fromkeys(homes, REPLACED), **dict.fromkeys(masks.covered, "over-mount")}
         layered = namespaces.layered_homes(self._home_places, self.writable, self.host)
         found = dict.fromkeys(masks.covered, "over-mount")
         for home, names in masks.below_home.items():
@@ -466,22 +384,6 @@ class Enclosure:
         self._masks = None
         self._drop_layers()
         self._compiled.clear()
-
-
-def _is_device(path: str) -> bool:
-    try:
-        return stat.S_ISCHR(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _without_nested(places: list[Place]) -> list[Place]:
-    """Writable places inside writable places add nothing."""
-    kept: list[Place] = []
-    for place in sorted(places, key=lambda p: p.path.split("/")):
-        if not any(is_below(place.path, other.path) for other in kept):
-            kept.append(place)
-    return kept
 
 
 def _compile_unjailed(draft: Draft, cwd: Place, *, inline: bool) -> None:

@@ -59,6 +59,20 @@ def add_rules(draft: Draft, host: Host, rules: Rules, *, tcp_closed: bool, scope
     draft.add("restrict", why="enter the Landlock domain")
 
 
+def leaves_nesting_open(policy: Policy, host: Host) -> bool:
+    """Rules on files forbid every mount inside, so where a sandbox may be nested there are none: the mounts alone hold.
+    Root's jails always have them."""
+    return policy.mode in ("casual", "bare") and not host.is_root
+
+
+def add_scopes(draft: Draft, host: Host, scopes: int = ALL_SCOPES) -> None:
+    """Landlock without rules on files: nobody outside is reached by signal or abstract socket."""
+    if host.abi >= 6 and scopes:
+        size = kernel.ruleset_size(host.abi)
+        draft.add("ruleset", 0, 0, scopes, size, why="a Landlock domain that keeps signals and sockets in")
+        draft.add("restrict", why="enter the Landlock domain")
+
+
 def add_readable(draft: Draft, host: Host, rules: Rules) -> None:
     """Everything, but for root: it owns raw disks and password files, and Landlock cannot subtract. There each
     directory on the way to such a path is granted entry by entry."""
@@ -137,7 +151,13 @@ def filter_families(
 
 
 def add_privileges(
-    draft: Draft, policy: Policy, host: Host, *, own_network: bool, shared_with_host: bool
+    draft: Draft,
+    policy: Policy,
+    host: Host,
+    *,
+    own_network: bool,
+    shared_with_host: bool,
+    nesting: bool = False,
 ) -> None:
     files = policy.limits.open_files
     if files is not None:  # here and not before: the steps above need descriptors of their own
@@ -149,6 +169,6 @@ def add_privileges(
         families=allowed,
         refused_families=refused,
         shared_with_host=shared_with_host,
-        nesting=False,
+        nesting=nesting,
     )
     draft.add("seccomp", program.hex(), why="refuse the system calls of the baseline filter")

@@ -1,7 +1,7 @@
-"""Ground: a network namespace, and the user namespace it belongs to, kept for the next run.
+"""Ground: namespaces that are kept for the next run, held by descriptor, without a process.
 
-Making a network namespace is a quarter of a launch. Nothing in them outlives a run, so one run after another may stand
-on the same ground; two at once never do. They are held by descriptor, without a process.
+Making a network namespace is a quarter of a launch. Nothing in one outlives a run, so one run after another may stand
+on the same ground; two at once never do. The ground of a named jail (stage.py) has mounts, and its runs share it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from corral.jail.host import Host
 
 
 class Ground(Record):
-    """Descriptors of the namespaces, by kind."""
+    """Descriptors of the namespaces, by kind, and of directories that only they show, by path."""
 
     held: tuple[tuple[str, int], ...]
+    places: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_jail(self) -> bool:
@@ -31,14 +33,16 @@ class Ground(Record):
         return any(kind == "pid" for kind, _ in self.held)
 
     def close(self) -> None:
-        for _, fd in self.held:
+        for _, fd in (*self.held, *self.places):
             os.close(fd)
 
 
-def add_own(draft: Draft, host: Host, kinds: list[str]) -> None:
-    """Steps into new namespaces of these kinds, as ourselves."""
+def add_own(draft: Draft, host: Host, kinds: list[str], inside: tuple[int, int] | None = None) -> None:
+    """Steps into new namespaces of these kinds, as ourselves, or as the user and group ``inside``."""
     draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
-    draft.add("ids", host.uid, host.uid, host.gid, host.gid, why="the same user and group inside")
+    uid, gid = inside or (host.uid, host.gid)
+    who = "another user and group inside" if inside else "the same user and group inside"
+    draft.add("ids", uid, host.uid, gid, host.gid, why=who)
     if "net" in kinds:
         draft.add("loopback", why="a network with nothing in it but itself")
 
@@ -52,44 +56,64 @@ def add_held(draft: Draft, ground: Ground | None) -> list[tuple[str, str]]:
 def add_on(draft: Draft, held: list[tuple[str, str]], kinds: list[str]) -> None:
     """Steps onto a ground, and into new namespaces of these kinds."""
     for kind, slot in held:
-        draft.add(
-            "enter", slot, CLONE_NEW[kind], why=f"into a {kind} namespace of ours, empty since the last run"
-        )
+        draft.add("enter", slot, CLONE_NEW[kind], why=f"into a {kind} namespace of ours")
     draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
+    if "net" in kinds:
+        draft.add("loopback", why="a network with nothing in it but itself")
 
 
 def make_ground(host: Host, kinds: list[str]) -> Ground | None:
-    """Start a process in new namespaces, open them, let it go. None if that fails: each run then makes its own."""
+    """None if that fails: each run then makes its own."""
+    return furnished_ground(host, kinds)[0]
+
+
+def furnished_ground(
+    host: Host,
+    kinds: list[str],
+    furnish: Callable[[Draft], None] | None = None,
+    inside: tuple[int, int] | None = None,
+    places: tuple[str, ...] = (),
+) -> tuple[Ground | None, str]:
+    """Start a process in new namespaces, open them, let it go; or why that failed. ``furnish`` adds what is to be
+    mounted there, and ``places`` are opened as they are seen there."""
     draft = Draft()
     draft.add("close", why="close every other descriptor")
-    add_own(draft, host, kinds)
+    add_own(draft, host, kinds, inside)
+    if furnish is not None:
+        furnish(draft)
     draft.add("nonewprivs", why="set-uid programs gain nothing")
     draft.add("nocaps", why="empty every capability set")
     path = launcher_path()
     words = Plan("namespaces", tuple(draft.steps), (path, "--wait")).inline()
     stdin, keep = os.pipe()
     up, stdout = os.pipe()
-    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1)]
-    actions.append((os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0))
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, stdin, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, stdout, n) for n in (1, 2)]
     pid = os.posix_spawn(path, [path, *words], {}, file_actions=actions)
     os.close(stdin)
     os.close(stdout)
     try:
-        return _open_namespaces(pid, kinds) if os.read(up, 1) else None
+        said = os.read(up, 4096).decode("ascii", "replace")
+        if said != "\n":
+            return None, said.strip()
+        return _open_namespaces(pid, kinds, places), "its namespaces could not be opened"
     finally:
         os.close(keep)
         os.close(up)
         os.waitpid(pid, 0)
 
 
-def _open_namespaces(supervisor: int, kinds: list[str]) -> Ground | None:
+def _open_namespaces(supervisor: int, kinds: list[str], places: tuple[str, ...]) -> Ground | None:
     held: list[tuple[str, int]] = []
+    opened: list[tuple[str, int]] = []
     try:
         with open(f"/proc/{supervisor}/task/{supervisor}/children") as file:
             child = file.read().split()[0]
         for kind in kinds:
             held.append((kind, os.open(f"/proc/{child}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)))
+        for path in places:
+            opened.append((path, os.open(f"/proc/{child}/root{path}", os.O_PATH | os.O_CLOEXEC)))
     except (OSError, IndexError):
-        Ground(tuple(held)).close()
+        Ground(tuple(held), tuple(opened)).close()
         return None
-    return Ground(tuple(held))
+    return Ground(tuple(held), tuple(opened))

@@ -58,23 +58,29 @@ def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host) -> None:
     for slot in kept:
         draft.add("keep", slot, why="a descriptor the caller leaves to the command")
     draft.add("nonewprivs", why="set-uid programs gain nothing")
-    rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
-    own_network = policy.network == "off"
+    own_network, nests = policy.network == "off", fence.leaves_nesting_open(policy, host)
     scopes = 0 if own_network else kernel.SCOPE_ABSTRACT
-    fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
-    fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False)
+    if nests:
+        fence.add_scopes(draft, host, scopes)
+    else:
+        rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
+        fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
+    fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False, nesting=nests)
 
 
 def _add_places(draft: Draft, site: Site, host: Host, rules: Rules) -> None:
+    copies = [copy.place for copy in (site.home, site.review) if copy is not None]
     for place in site.writable:
-        slot = draft.open_place(place, f"{place.path} is writable")
-        rules.append((slot, kernel.WRITE, not place.is_directory))
-    if site.temp is not None:
-        for path in TEMPORARY:
-            slot = draft.open_path(
-                path, stat.S_IFDIR, f"the private {path}", site.temp.device, site.temp.inode
-            )
-            rules.append((slot, kernel.WRITE, False))
+        if place not in copies:
+            slot = draft.open_place(place, f"{place.path} is writable")
+            rules.append((slot, kernel.WRITE, not place.is_directory))
+    for place in copies:
+        slot = draft.open_path(place.path, stat.S_IFDIR, f"{place.path}, the jail's own")
+        rules.append((slot, kernel.WRITE, False))
+    for path in TEMPORARY:
+        known = (site.temp.device, site.temp.inode) if site.temp is not None else ()
+        slot = draft.open_path(path, stat.S_IFDIR, f"the private {path}", *known)
+        rules.append((slot, kernel.WRITE, False))
     for path, rights in (("/dev/shm", kernel.WRITE), ("/dev/pts", kernel.TERMINALS)):
         if host.is_root or os.path.isdir(path):
             rules.append((draft.open_path(path, stat.S_IFDIR, f"the private {path}"), rights, False))
@@ -111,7 +117,7 @@ class SharedJail:
             return self._ground
 
     def _make(self) -> Ground:
-        plan, words = self._enclosure.launchable(HOLDER)
+        plan, words = self._enclosure.launchable(HOLDER, ground=self._enclosure.staged_ground())
         stdio = self._stdio = Pipes(has_input=True, merged=True)
         holder = self._holder = Launch(plan, words, {}, stdio, None)
         while not holder.running and not holder.read_status():

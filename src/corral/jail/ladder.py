@@ -5,6 +5,7 @@ from __future__ import annotations
 from corral import claims as claim_table
 from corral.errors import NotEnforceable
 from corral.jail.host import TOO_OLD
+from corral.policy import HOME_MODES
 from corral.record import Record
 
 TYPE_CHECKING = False
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from corral.jail.proofs import Proof
     from corral.policy import Policy
 
-RUNGS = ("namespaces", "landlock")
-BUILT = ("off", "read-only", "workspace-write")
+RUNGS = ("namespaces", "landlock", "systemd-run")
+# Only a file system view of one's own has room for another home.
+HOME_RUNGS = ("namespaces",)
 
 # What to do about a missing rung, by the first word of the reason.
 REMEDIES = {
@@ -24,6 +26,7 @@ REMEDIES = {
     "permits unshare and mount)",
     "old": "use a kernel from 5.12 on",
     "landlock": "use a kernel from 6.2 on with landlock in its lsm= list",
+    "systemd-run": "log in where a systemd user manager with a message bus runs, and may make user namespaces",
 }
 
 
@@ -50,12 +53,31 @@ def available(backend: str, host: Host) -> str:
     """Empty, or why this tier is not there."""
     if backend == "namespaces":
         return host.no_namespaces
+    if backend == "systemd-run":
+        from corral.jail import systemd
+
+        return systemd.missing()
     return "" if host.abi >= 1 else "the kernel has no Landlock, or it is not enabled"
+
+
+def _unfit(backend: str, policy: Policy, host: Host) -> str:
+    """Why this tier has no room for the mode, whatever it holds otherwise."""
+    if policy.mode in HOME_MODES and backend not in HOME_RUNGS:
+        return f"mode {policy.mode} needs a home of its own, which only the namespaces tier can make"
+    if policy.review and backend not in HOME_RUNGS:
+        return "a review needs a copy of the workspace, which only the namespaces tier can make"
+    if (policy.mode == "casual" or policy.review) and host.no_overlay:
+        return f"no directory can be copied ({host.no_overlay})"
+    return ""
 
 
 def held(backend: str, policy: Policy, host: Host) -> set[str]:
     from corral.jail import landlock, namespaces
 
+    if backend == "systemd-run":
+        from corral.jail import systemd
+
+        return systemd.claims(policy, host)
     return namespaces.claims(policy, host) if backend == "namespaces" else landlock.claims(policy, host)
 
 
@@ -69,12 +91,11 @@ def choose(
     show is not counted as covered, demanded or not."""
     if policy.mode == "off":
         return Choice("none", (), tuple(claim_table.CLAIMS))
-    if policy.mode not in BUILT:
-        raise NotEnforceable(f"mode {policy.mode} is not part of this version; there is {', '.join(BUILT)}")
     wanted = policy.demanded if demanded is None else demanded
     reasons: list[str] = []
-    for backend in RUNGS if policy.backend == "auto" else (policy.backend,):
-        missing = available(backend, host)
+    rungs = HOME_RUNGS if policy.mode in HOME_MODES else RUNGS
+    for backend in rungs if policy.backend == "auto" else (policy.backend,):
+        missing = _unfit(backend, policy, host) or available(backend, host)
         if missing:
             reasons.append(f"{backend}: {missing}")
             continue
@@ -87,7 +108,7 @@ def choose(
         if prover is not None:
             proof = prover(backend, tuple(c for c in claim_table.CLAIMS if c in holds))
             holds = set(proof.proven)
-            broken = [f"{claim} ({why})" for claim, why in proof.failed if claim in wanted]
+            broken = _told_once([(claim, why) for claim, why in proof.failed if claim in wanted])
             if broken and policy.require:
                 reasons.append(f"{backend}: present but not enforcing: {'; '.join(broken)}")
                 continue
@@ -107,6 +128,12 @@ def choose(
     remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in helpful)
     remedies = remedies or "only the namespaces tier holds this; leave the backend to Corral"
     raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
+
+
+def _told_once(failed: list[tuple[str, str]]) -> list[str]:
+    """Each reason with the claims that failed by it."""
+    reasons = dict.fromkeys(why for _, why in failed)
+    return [f"{', '.join(c for c, w in failed if w == why)} ({why})" for why in reasons]
 
 
 def _relevant(policy: Policy, wanted: tuple[str, ...]) -> list[str]:

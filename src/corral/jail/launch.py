@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from corral.jail.plan import Plan, Step
     from corral.jail.stdio import Stdio
+    from corral.jail.units import Unit
 
 SIGKILL = 9
 SIGPIPE, SIGXFSZ = 13, 25  # Python ignores them, and that would be inherited
@@ -108,6 +109,7 @@ class Launch:
         self.running = False  # the command has been exec'ed
         self.ended: list[bytes] | None = None  # the words of its last line; none: it went without one
         self._pid = 0
+        self._unit: Unit | None = None
         self._exit = 0
         self._lines = b""
         self._failed: tuple[int, int] | None = None
@@ -134,7 +136,9 @@ class Launch:
         spawn: Callable[..., int],
     ) -> None:
         status, life = opened[0], _life()
-        self._control = control_steps(status, life, deadline, terminal=stdio.is_terminal)
+        # A unit's first process leads a session of its own already.
+        leads = stdio.is_terminal or self.plan.carrier is not None
+        self._control = control_steps(status, life, deadline, terminal=leads)
         words = "\0".join(word for step, _ in self._control for word in step)
         plan_fd = _plan_descriptor(words.encode() + b"\0" + encoded)
         opened.append(plan_fd)
@@ -144,6 +148,11 @@ class Launch:
             *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, plan_fd, life, *self.plan.passed)),
         ]
         path = launcher_path()
+        if self.plan.carrier is not None:
+            from corral.jail.units import Unit
+
+            self._unit = Unit(self.plan.carrier, spawn, life, self.status)
+            spawn = self._unit.spawn
         self._pid = spawn(
             path,
             (path, "--plan-fd", str(plan_fd)),
@@ -197,7 +206,7 @@ class Launch:
     def signal(self, number: int) -> None:
         """To the supervisor, which passes it on to the command. Nothing happens if that is on its way out."""
         if self._pid and self.ended is None:
-            os.kill(self._pid, number)
+            os.kill(self._unit.main if self._unit else self._pid, number)
 
     # ---- afterwards ----
 
@@ -206,6 +215,8 @@ class Launch:
         self.ask_to_end()
         try:
             os.set_blocking(self.status, True)
+            if self._unit is not None:
+                self._unit.see_to_end(self.status)
             while self.ended is None:
                 self.read_status()
         except OSError:
@@ -213,6 +224,8 @@ class Launch:
 
     def close(self) -> None:
         """The supervisor is on its way out once it has told how the run ended; it need not be waited for."""
+        if self._unit is not None:
+            self._unit.let_go()
         if self.status >= 0:
             os.close(self.status)
             self.status = -1
@@ -236,6 +249,8 @@ class Launch:
                 raise LaunchRefused(f"{why}: {os.strerror(errno)}; nothing was run", step=step, errno=errno)
             raise self.plan.refusal(step - len(self._control), errno)
         if not self.ended:
+            if self._unit is not None and self.running:
+                return SIGKILL, 0.0, 0  # ended by whoever ended the unit
             if os.WIFEXITED(self._exit):  # it printed why: a plan it cannot read is a bug of ours
                 text = said().decode("ascii", "replace").strip()
                 raise LaunchRefused(f"the launcher refused its plan: {text}", step=-1, errno=0)

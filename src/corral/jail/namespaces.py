@@ -8,6 +8,7 @@ import stat
 
 from corral.jail import fence, kernel
 from corral.jail.ground import add_held, add_on, add_own
+from corral.jail.root import add_root
 from corral.jail.site import is_below, submounts
 from corral.jail.view import PRIVATE, READ_ONLY, View
 
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from corral.jail.fence import Rules
     from corral.jail.host import Host
     from corral.jail.plan import Draft
-    from corral.jail.site import Masks, Site
+    from corral.jail.site import Home, Masks, Site
     from corral.paths.places import Place
     from corral.policy import Policy
 
 NAME = "namespaces"
 
 TEMPORARY = ("/tmp", "/var/tmp")
+STAGED_TEMP = "40%"  # of memory, for the /tmp of a named jail
 SUMMARY_INSIDE = "/run/corral/summary.json"
 # What a jail that runs as root sees of /dev. Others see the host's, where their uid and Landlock hold them.
 ROOT_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -61,15 +63,17 @@ def compile_plan(
     held = add_held(draft, site.ground)
     draft.add("close", why="close every other descriptor")
     fence.add_limits(draft, policy)
-    kinds = ["mnt", "pid", "ipc"]
-    if held:
-        add_on(draft, held, kinds)
-    else:
-        add_own(draft, host, ["user", *kinds, *(["net"] if policy.network == "off" else [])])
+    _enter_namespaces(draft, policy, site, host, held)
+    strict = policy.mode == "strict"
+    own_dev = host.is_root or strict
     view = View(draft)
     homes = _add_sources(view, policy, site, host, masks, rules)
-    devices = _take_devices(view) if host.is_root else {}
-    draft.add("readonly", why="all that is mounted becomes read-only")
+    devices = _take_devices(view) if own_dev else {}
+    # A strict root has no process list to be seen, and then the kernel gives no other: it is made before.
+    proc = _make_proc(draft) if strict and not host.no_proc else ""
+    root = add_root(view) if strict else ""
+    if not root:
+        draft.add("readonly", why="all that is mounted becomes read-only")
     covered = masks.covered + tuple(
         os.path.join(home, name)
         for home, names in masks.below_home.items()
@@ -83,25 +87,48 @@ def compile_plan(
             stat.S_IFDIR: scratch.make("d", "dir", 0o555),
             stat.S_IFREG: scratch.make("f", "file", 0o444),
         }
-    _add_devices(view, scratch, host, devices, rules)
-    _add_run(scratch)
+    _add_devices(view, scratch, devices, rules, own=own_dev)
+    if not strict:
+        _add_run(scratch)
     _add_temporary(scratch, site, rules)
     view.put_waiting()
     _cover(view, covered, empties)
-    _add_proc(view, policy, host)
+    if not host.no_proc:
+        _add_proc(view, policy, host, proc or _make_proc(draft))
+    if root:
+        draft.add("attributes", root, READ_ONLY, why="nothing is added to the root")
     _add_process_limit(draft, policy)
     draft.add("init", why="a PID 1 that reaps and ends the tree")
-    cwd = draft.open_path(site.cwd.path, stat.S_IFDIR, "the working directory, as the jail shows it")
-    draft.add("chdir", cwd, why=f"work in {site.cwd.path}")
+    where = site.cwd.path
+    if strict and not view.shows(where):
+        where = site.home.place.path if site.home else "/"
+    cwd = draft.open_path(where, stat.S_IFDIR, "the working directory, as the jail shows it")
+    draft.add("chdir", cwd, why=f"work in {where}")
     draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
     for slot in kept:
         draft.add("keep", slot, why="a descriptor the caller leaves to the command")
     draft.add("nonewprivs", why="set-uid programs gain nothing")
-    rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
-    fence.add_rules(
-        draft, host, rules, tcp_closed=False
-    )  # the network namespace is empty; loopback works in it
-    fence.add_privileges(draft, policy, host, own_network=policy.network == "off", shared_with_host=False)
+    nests = fence.leaves_nesting_open(policy, host)
+    if nests:
+        fence.add_scopes(draft, host)
+    else:
+        rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
+        # The network namespace is empty where the network is off; loopback works in it.
+        fence.add_rules(draft, host, rules, tcp_closed=False)
+    own_network = policy.network == "off"
+    fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False, nesting=nests)
+
+
+def _enter_namespaces(
+    draft: Draft, policy: Policy, site: Site, host: Host, held: list[tuple[str, str]]
+) -> None:
+    kinds = ["mnt", "pid", "ipc"]
+    if policy.network == "off" and "net" not in dict(held):
+        kinds.append("net")
+    if held:
+        add_on(draft, held, kinds)
+    else:
+        add_own(draft, host, ["user", *kinds], (site.home.uid, site.home.gid) if site.home else None)
 
 
 def _add_process_limit(draft: Draft, policy: Policy) -> None:
@@ -112,24 +139,65 @@ def _add_process_limit(draft: Draft, policy: Policy) -> None:
 
 def _add_sources(view: View, policy: Policy, site: Site, host: Host, masks: Masks, rules: Rules) -> set[str]:
     """Clones of all that stays real. Returns the homes that a mask layer covers."""
+    review = site.review
     for place in site.writable:
+        if review is not None and place.path == review.place.path:
+            continue
         slot = view.take(place, PRIVATE, f"{place.path} is writable")
         rules.append((slot, kernel.WRITE, not place.is_directory))
+    if review is not None:
+        slot = _add_copy(view, review, (), bool(site.stage), "/var/tmp")
+        view.wait(review.place.path, slot, stat.S_IFDIR, f"{review.place.path}, as it is reviewed")
+        rules.append((slot, kernel.WRITE, False))
     for place in site.read_only:
         view.take(place, READ_ONLY, f"{place.path} is visible, read-only")
-    layered = layered_homes(site.homes, site.writable, host)
-    homes = [home for home in site.homes if home.path in layered]
-    opened = {home.path: _open_home(view.draft, home, site.layers.get(home.path)) for home in homes}
-    if site.temp is not None:
+    if site.temp is not None or site.stage:
         for path in TEMPORARY:
-            slot = view.clone(site.temp, PRIVATE, f"a private {path}")
-            view.wait(path, slot, stat.S_IFDIR, f"a private {path}")
+            slot = _clone_temp(view, site, path)
+            view.wait_private(path, slot, f"a private {path}")
+            if site.stage:
+                view.growing[path] = slot
             rules.append((slot, kernel.WRITE, False))
     if site.summary is not None:
         why = "a summary of this jail for whoever asks inside"
         view.wait(SUMMARY_INSIDE, view.clone(site.summary, READ_ONLY, why), stat.S_IFREG, why)
     if policy.network == "open" and site.resolver is not None:
         view.take(site.resolver, READ_ONLY, "the resolver's configuration")
+    return _add_homes(view, policy, site, host, masks, rules)
+
+
+def _clone_temp(view: View, site: Site, path: str) -> str:
+    why = f"a private {path}"
+    if site.stage:
+        staged = view.draft.open_path(f"{site.stage}/tmp", stat.S_IFDIR, why)
+        return view.draft.fill("tree", staged, PRIVATE, why=why)
+    assert site.temp is not None
+    return view.clone(site.temp, PRIVATE, why)
+
+
+def _add_homes(view: View, policy: Policy, site: Site, host: Host, masks: Masks, rules: Rules) -> set[str]:
+    """Returns those in which nothing needs a cover: a layer hides what is hidden, or they are the jail's own."""
+    own, draft = site.home, view.draft
+    others = tuple(home for home in site.homes if own is None or home.path != own.place.path)
+    layered = layered_homes(others, site.writable, host) if policy.mode != "strict" else set()
+    homes = [home for home in others if home.path in layered]
+    opened = {home.path: _open_home(draft, home, site.layers.get(home.path)) for home in homes}
+    if own is not None:
+        names = masks.below_home.get(own.place.path, ())
+        slot = (
+            _add_copy(view, own, names, bool(site.stage), "/tmp")
+            if own.copied
+            else view.clone(own.layers[0], PRIVATE, "a home of the jail's own")
+        )
+        wait = view.wait_private if not own.copied else view.wait_directory
+        wait(own.place.path, slot, "home, the jail's own")
+        view.growing[own.place.path] = slot
+        rules.append((slot, kernel.WRITE, False))
+        layered |= {own.place.path}
+        for path, place in own.over:
+            view.wait(
+                path, view.clone(place, READ_ONLY, f"{path}, for the user inside"), stat.S_IFREG, f"{path}"
+            )
     for home in homes:  # last: a layer made here is kept below /tmp, and covers what lies there
         _add_home(view, home, masks.below_home.get(home.path, ()), *opened[home.path])
     return layered
@@ -156,12 +224,37 @@ def _add_home(view: View, home: Place, names: tuple[str, ...], bottom: str, laye
     view.wait(home.path, draft.fill("overlay", top, bottom, READ_ONLY, why=why), stat.S_IFDIR, why)
 
 
-def _add_layer(view: View, home: Place, names: tuple[str, ...]) -> str:
+def _add_copy(view: View, copy: Home, names: tuple[str, ...], staged: bool, beside: str) -> str:
+    """A directory that is copied where it is written to, without ``names``: what the stage has, or made here."""
+    draft = view.draft
+    why = f"{copy.place.path}, copied where it is written to"
+    if staged:
+        return draft.fill("tree", draft.open_path(copy.staged, stat.S_IFDIR, why), PRIVATE, why=why)
+    bottom = draft.open_place(copy.place, why)
+    upper, work = (draft.open_place(layer, f"what was changed in {copy.place.path}") for layer in copy.layers)
+    top = _add_layer(view, copy.place, names, beside) if names else "-"
+    return draft.fill("copy", top, bottom, upper, work, PRIVATE, why=why)
+
+
+def add_stage(draft: Draft, policy: Policy, top: str, copies: tuple[Home, ...], masks: Masks) -> None:
+    """What the runs of one jail share, put where only they can find it."""
+    view = View(draft)
+    why = "a /tmp for all runs of this jail"
+    size = policy.limits.memory or STAGED_TEMP
+    temp = view.tmpfs(f"mode=1777,nr_inodes=1048576,size={size}", why)
+    draft.add("attach", temp, draft.open_path(f"{top}/tmp", stat.S_IFDIR, why), why=why)
+    for copy in copies:
+        slot = _add_copy(view, copy, masks.below_home.get(copy.place.path, ()), False, f"{top}/masks")
+        why = f"{copy.place.path}, copied where it is written to"
+        draft.add("attach", slot, draft.open_path(copy.staged, stat.S_IFDIR, why), why=why)
+
+
+def _add_layer(view: View, home: Place, names: tuple[str, ...], beside: str = "/tmp") -> str:
     draft = view.draft
     why = "a layer of names to hide"
     made = {"": view.tmpfs(f"mode={_mode_of(home.path):o}", why)}
     # Before 6.15 a layer must be mounted where the overlay is made; the private /tmp covers it later.
-    draft.add("attach", made[""], draft.open_path("/tmp", stat.S_IFDIR, why), why=why)
+    draft.add("attach", made[""], draft.open_path(beside, stat.S_IFDIR, why), why=why)
     for name in names:
         *parents, leaf = name.split("/")
         for depth, parent in enumerate(parents, 1):
@@ -220,8 +313,8 @@ def _cover(view: View, covered: tuple[str, ...], empties: dict[int, str]) -> Non
 
 
 def _add_temporary(scratch: _Scratch, site: Site, rules: Rules) -> None:
-    if site.temp is not None:
-        return  # a directory of the environment's, already waiting
+    if site.temp is not None or site.stage:
+        return  # a directory of the environment's or the jail's, already waiting
     source = scratch.make("tmp", "dir", 0o1777)
     for path in TEMPORARY:  # the same directory twice
         scratch.put(path, source, f"a private {path}")
@@ -237,20 +330,21 @@ def _take_devices(view: View) -> dict[str, str]:
     return taken
 
 
-def _add_devices(view: View, scratch: _Scratch, host: Host, devices: dict[str, str], rules: Rules) -> None:
+def _add_devices(view: View, scratch: _Scratch, devices: dict[str, str], rules: Rules, *, own: bool) -> None:
+    """``own``: a /dev with nothing but ``devices`` in it."""
     draft = view.draft
-    if host.is_root:
+    if own:
         source = scratch.make("dev", "dir", 0o755)
         scratch.put("/dev", source, "a /dev with harmless devices only")
         for name, slot in devices.items():
             view.put(f"/dev/{name}", slot, f"/dev/{name} stays usable", stat.S_IFCHR)
         for name, target in DEVICE_LINKS.items():
             draft.fill("make", source, name, f"->{target}", 0, why=f"/dev/{name}")
-    if host.is_root or os.path.isdir("/dev/shm"):
+    if own or os.path.isdir("/dev/shm"):
         shm = scratch.make("shm", "dir", 0o1777)
         scratch.put("/dev/shm", shm, "a private /dev/shm")
         rules.append((shm, kernel.WRITE, False))
-    if host.is_root or os.path.isdir("/dev/pts"):
+    if own or os.path.isdir("/dev/pts"):
         options = "newinstance,mode=620,ptmxmode=666"
         terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why="terminals of its own")
         view.put("/dev/pts", terminals, "terminals of its own")
@@ -264,11 +358,13 @@ def _add_run(scratch: _Scratch) -> None:
             scratch.put(path, scratch.make(path[1:].replace("/", "-"), "dir", 0o755), f"an empty {path}")
 
 
-def _add_proc(view: View, policy: Policy, host: Host) -> None:
-    if host.no_proc:
-        return
-    draft, why = view.draft, "a process list of its own"
-    view.put("/proc", draft.fill("mount", "proc", "", PRIVATE | kernel.MOUNT_NOEXEC, why=why), why)
+def _make_proc(draft: Draft) -> str:
+    return draft.fill("mount", "proc", "", PRIVATE | kernel.MOUNT_NOEXEC, why="a process list of its own")
+
+
+def _add_proc(view: View, policy: Policy, host: Host, proc: str) -> None:
+    draft = view.draft
+    view.put("/proc", proc, "a process list of its own")
     if not host.is_root:
         return
     # RLIMIT_NPROC does not bind kernel uid 0; the namespace's own pid_max does. It came with 6.14.

@@ -5,13 +5,21 @@ from __future__ import annotations
 
 import os
 
-from corral.errors import CommandNotExecutable, CommandNotFound, CorralError, LaunchRefused, PolicyError
+from corral.errors import (
+    CommandNotExecutable,
+    CommandNotFound,
+    CorralError,
+    LaunchRefused,
+    NotEnforceable,
+    PolicyError,
+)
 from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from corral.jail.systemd import Carrier
     from corral.paths.places import Place
 
 # One operation, its operands, and why it is there in a person's words.
@@ -56,7 +64,8 @@ class Draft:
 
 
 class Plan(Record):
-    """Steps and command, with what they do and do not hold."""
+    """Steps and command, with what they do and do not hold. ``carrier``: what takes the launcher to where the steps are
+    carried out, if it is not simply started."""
 
     backend: str
     steps: tuple[Step, ...]
@@ -65,6 +74,7 @@ class Plan(Record):
     covered: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    carrier: Carrier | None = None
 
     def words(self) -> list[str]:
         return [word for step, _ in self.steps for word in step] + ["--", *self.argv]
@@ -76,6 +86,10 @@ class Plan(Record):
     def inline(self) -> list[str]:
         """The plan as arguments of the launcher: a snapshot, refused at launch if a place was replaced since.
         Every user can read it in the process list, so it holds no value of a variable."""
+        if self.carrier is not None:
+            raise NotEnforceable(
+                "a systemd unit cannot be a prefix of a command; run the command through Corral"
+            )
         if self.passed:
             raise PolicyError("a plan that inherits descriptors cannot be passed as arguments")
         words = self.words()
@@ -100,6 +114,7 @@ class Plan(Record):
             "covered": list(self.covered),
             "not_covered": list(self.not_covered),
             "notes": list(self.notes),
+            "carrier": list(self.carrier.arguments) if self.carrier is not None else [],
         }
 
     def refusal(self, step: int, errno: int) -> CorralError:
@@ -145,6 +160,8 @@ def describe(plan: Plan, *, width: int = 100) -> str:
 
     lines = [f"backend    {plan.backend}", f"command    {shlex.join(plan.argv)}"]
     lines += [f"note       {note}" for note in plan.notes]
+    if plan.carrier is not None:
+        lines.append(f"through    {shlex.join(plan.carrier.arguments)}")
     shown: list[str] = []
     for words, why in plan.steps:
         operands = " ".join(w if len(w) <= 40 else w[:37] + "…" for w in words[1:])

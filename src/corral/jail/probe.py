@@ -17,15 +17,18 @@ import time
 from corral.errors import CorralError
 from corral.jail import attempts
 from corral.jail.bait import Bait, is_readable
-from corral.jail.enclosure import PRIVATE_PLACES, Enclosure
+from corral.jail.enclosure import Enclosure
 from corral.jail.host import launcher_path
 from corral.jail.proofs import Proof
 from corral.jail.site import is_below
-from corral.policy import Grant, Policy
+from corral.jail.survey import PRIVATE_PLACES
+from corral.policy import HOME_MODES, Grant, Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from corral.jail.plan import Plan
 
 TIMEOUT = 20.0
 LONGEST_ANSWER = 1 << 16
@@ -91,7 +94,7 @@ def _playground() -> tempfile.TemporaryDirectory[str]:
 def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bait) -> Policy:
     """The policy as it is, on the bait: its mode, network and switches, and a grant for each claim that needs one."""
     grants: list[Grant] = []
-    if any(is_below(bait.outside, place) for place in PRIVATE_PLACES):
+    if policy.mode == "strict" or any(is_below(bait.outside, place) for place in PRIVATE_PLACES):
         grants.append(Grant.ro(bait.outside))
     if policy.mode == "read-only":
         grants.append(Grant.rw(bait.inside))  # nothing else is writable, and a control has to write somewhere
@@ -99,6 +102,10 @@ def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bai
         grants.append(Grant.hide(os.path.join(bait.outside, "hidden")))
     if "read-only-inside" in claims:
         grants.append(Grant.ro(os.path.join(bait.inside, "narrow")))
+    if (
+        backend == "systemd-run"
+    ):  # home is not there but for what is granted, and a control has to read something
+        grants.append(Grant.ro(os.path.join(bait.home, "plain")))
     interpreter = _interpreter()
     if any(is_below(interpreter, place) for place in PRIVATE_PLACES):
         grants += [Grant.ro(path) for path in dict.fromkeys((sys.prefix, sys.base_prefix))]
@@ -110,6 +117,7 @@ def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bai
         grants=tuple(grants),
         unix_sockets=policy.unix_sockets,
         shared_memory=policy.shared_memory,
+        storage=os.path.join(bait.top, "jails") if policy.mode in HOME_MODES else None,
     )
 
 
@@ -133,20 +141,32 @@ def _try_inside(
         bait.inside, _policy_for(policy, backend, claims, bait), homes=(bait.home,), prove=False
     )
     try:
-        words = enclosure.plan(argv, inline=True).inline()
+        bait.furnish(enclosure.home)
+        plan = enclosure.plan(argv, inline=True)
     finally:
         enclosure.close()
     reader, writer = os.pipe()
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
     try:
-        pid = os.posix_spawn(launcher, [launcher, *words], {"PATH": "/usr/bin:/bin"}, file_actions=actions)
+        pid = _spawn(plan, launcher, actions)
     finally:
         os.close(writer)
     try:
         return _listen_to(pid, reader)
     finally:
         os.close(reader)
+
+
+def _spawn(plan: Plan, launcher: str, actions: list[tuple[Any, ...]]) -> int:
+    variables = {"PATH": "/usr/bin:/bin"}
+    if plan.carrier is None:
+        return os.posix_spawn(launcher, [launcher, *plan.inline()], variables, file_actions=actions)
+    from corral.jail.units import Unit
+
+    unit = Unit(plan.carrier, os.posix_spawn)
+    argv = [launcher, *plan.words()]
+    return unit.spawn(launcher, argv, variables, file_actions=actions, setsigdef=(), setsid=False)
 
 
 def _listen_to(pid: int, reader: int) -> tuple[dict[str, str], bool]:

@@ -7,8 +7,9 @@ import stat
 
 from corral.errors import PolicyError
 from corral.paths.places import Place
-from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
+from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL, existing_backups
 from corral.record import Record
+from corral.state import homes as account_homes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +18,27 @@ if TYPE_CHECKING:
     from corral.jail.ground import Ground
 
 
+class Home(Record):
+    """The home that a command gets of its own, where ``place`` is. ``copied``: the real one under a layer that takes
+    what is written (``layers``: that, and its work directory); otherwise an empty one (``layers``: its directory).
+    ``staged``: where the stage of a jail has it. ``uid``, ``gid``: who the command is inside. ``over``: files of ours
+    to put over the system's, by path."""
+
+    place: Place
+    copied: bool
+    layers: tuple[Place, ...]
+    staged: str
+    uid: int
+    gid: int
+    over: tuple[tuple[str, Place], ...] = ()
+
+
 class Site(Record):
     """``temp`` None: a fresh one for each run. ``resolver``: what /etc/resolv.conf means, if it lies in /run.
     ``inherits_streams``: the command gets our own standard streams, not pipes; ``kept``: and these descriptors.
     ``terminal``: it gets one of its own.
-    ``ground``: namespaces that stand ready; ``layers``: mask layers that do, by home."""
+    ``ground``: namespaces that stand ready; ``layers``: mask layers that do, by home. ``home``: a home of its own;
+    ``review``: the workspace, copied; ``stage``: where the ground has mounted what runs share, empty if it has not."""
 
     roots: tuple[Place, ...]
     writable: tuple[Place, ...]
@@ -38,6 +55,9 @@ class Site(Record):
     kept: tuple[int, ...] = ()
     ground: Ground | None = None
     layers: dict[str, Place] = {}  # noqa: RUF012 - a frozen record; nobody writes to it
+    home: Home | None = None
+    review: Home | None = None
+    stage: str = ""
 
 
 class Masks(Record):
@@ -82,6 +102,7 @@ def find_masks(
     wanted += hidden
     if as_root:
         wanted += [path for path in ROOT_KEY_MATERIAL if path not in shown]
+    wanted += existing_backups(wanted)
     for path in wanted:
         parents.add(os.path.dirname(path))
         targets = [path]
@@ -119,8 +140,14 @@ def _refuse_grants_inside(target: str, taken: tuple[str, ...]) -> None:
                 f"{place} lies inside {target}, which is hidden; unhide that to grant something in it",
                 path=place,
                 rule=f"hide {target}",
-                grant=f"--unhide {os.path.basename(target)}",
+                grant=f"--unhide {_below_home(target)}",
             )
+
+
+def _below_home(path: str) -> str:
+    """As the list of hidden names spells it."""
+    home = next((home for home in account_homes() if is_below(path, home)), "")
+    return path[len(home) + 1 :] if home else path
 
 
 def _existing(directory: str) -> str:
@@ -156,10 +183,10 @@ def submounts(top: str) -> list[str]:
     with open("/proc/self/mountinfo", "rb") as file:
         points = [line.split(b" ")[4] for line in file]
     prefix = os.fsencode(top.rstrip("/") + "/")
-    return [os.fsdecode(_unescape(p)) for p in points if _unescape(p).startswith(prefix)]
+    return [os.fsdecode(unescape(p)) for p in points if unescape(p).startswith(prefix)]
 
 
-def _unescape(point: bytes) -> bytes:
+def unescape(point: bytes) -> bytes:
     if b"\\" not in point:
         return point
     for code, char in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):

@@ -11,9 +11,10 @@ from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from corral.jail.plan import Plan
+    from corral.jail.stdio import Stdio
 
 __all__ = ["SIGPIPE", "SIGXFSZ", "Outcome", "Run", "Streams", "Tail", "control_steps", "reap_leaving"]
 
@@ -90,12 +91,15 @@ class Run:
         environment: Mapping[str, str],
         streams: Streams,
         deadline: float | None,
+        *,
+        stdio: Stdio | None = None,
+        spawn: Callable[..., int] | None = None,
     ) -> None:
         self.streams = streams
         self.stdout, self.stderr = Tail(streams.limit), Tail(streams.limit)
-        self._stdio = Pipes(has_input=bool(streams.stdin), merged=streams.merged)
+        self._stdio = stdio or Pipes(has_input=bool(streams.stdin), merged=streams.merged)
         try:
-            self._launch = Launch(plan, encoded, environment, self._stdio, deadline)
+            self._launch = Launch(plan, encoded, environment, self._stdio, deadline, spawn)
         except BaseException:
             self._stdio.close()
             raise
@@ -113,11 +117,16 @@ class Run:
         status, cpu, rss = launch.verdict(self.stderr.content)
         return Outcome(status, launch.over, self.stdout, self.stderr, cpu, rss)
 
+    def ask_to_end(self) -> None:
+        """From any thread; `finish` comes back when the tree is gone."""
+        self._launch.ask_to_end()
+
     def _watch(self) -> None:
         launch, stdio = self._launch, self._stdio
+        streams = {stdio.output, stdio.error} - {-1}  # those that are not the caller's own
         poll = select.poll()
         poll.register(launch.status, select.POLLIN)
-        for fd in {stdio.output, stdio.error}:
+        for fd in streams:
             os.set_blocking(fd, False)
             poll.register(fd, select.POLLIN)
         pending = memoryview(self.streams.stdin or b"")
@@ -137,7 +146,7 @@ class Run:
                 elif not self._drain_one(fd):
                     poll.unregister(fd)
         # What it printed is in the pipe. What others print, whom it left in a shared jail, is not read.
-        for fd in {stdio.output, stdio.error}:
+        for fd in streams:
             for _ in range(PIPE_READS):
                 if not self._drain_one(fd):
                     break

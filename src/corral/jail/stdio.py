@@ -47,15 +47,15 @@ class Pipes(Stdio):
             raise
 
     def _open(self, has_input: bool, merged: bool) -> None:
-        self.output, out = self._pipe()
+        self.output, out = self.pipe()
         self._theirs.append(out)
         err = out
         self.error = self.output
         if not merged:
-            self.error, err = self._pipe()
+            self.error, err = self.pipe()
             self._theirs.append(err)
         if has_input:
-            stdin, self.input = self._pipe()
+            stdin, self.input = self.pipe()
             self._theirs.append(stdin)
             self.actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
         else:
@@ -72,9 +72,33 @@ class Pipes(Stdio):
             return  # the user has too many pipes; it goes on more slowly
 
     @staticmethod
-    def _pipe() -> tuple[int, int]:
+    def pipe() -> tuple[int, int]:
         reader, writer = os.pipe()
         return above_standard(reader), above_standard(writer)
+
+
+class Attached(Stdio):
+    """The caller's own standard error, and output unless it is captured; input if there is some, else nothing."""
+
+    def __init__(self, *, has_input: bool, captured: bool, inherits_input: bool = False) -> None:
+        super().__init__()
+        try:
+            if has_input:
+                stdin, self.input = Pipes.pipe()
+                self._theirs.append(stdin)
+                self.actions.append((os.POSIX_SPAWN_DUP2, stdin, 0))
+            elif inherits_input:
+                self.actions.append((os.POSIX_SPAWN_DUP2, 0, 0))
+            else:
+                self.actions.append((os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0))
+            out = 1
+            if captured:
+                self.output, out = Pipes.pipe()
+                self._theirs.append(out)
+            self.actions += [(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, 2, 2)]
+        except BaseException:
+            self.close()
+            raise
 
 
 class Terminal(Stdio):

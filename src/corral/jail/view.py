@@ -22,6 +22,10 @@ class View:
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.waiting: list[tuple[str, str, int, str]] = []  # path, slot, kind, why
+        self.growing: dict[
+            str, str
+        ] = {}  # directories of the jail's own, where mount points may be missing: path → slot
+        self.private: set[str] = set()  # where nothing of the host is seen but what is put there
         self.empty: dict[str, str] = {}  # directories of ours that nothing is in yet: path → slot
         self.filled: set[str] = set()  # where something with content of its own was put
 
@@ -36,6 +40,14 @@ class View:
 
     def wait(self, path: str, slot: str, kind: int, why: str) -> None:
         self.waiting.append((path, slot, kind, why))
+
+    def wait_directory(self, path: str, slot: str, why: str) -> None:
+        self.wait(path, slot, stat.S_IFDIR, why)
+
+    def wait_private(self, path: str, slot: str, why: str) -> None:
+        """A directory of the jail's own over the host's."""
+        self.private.add(path)
+        self.wait(path, slot, stat.S_IFDIR, why)
 
     def tmpfs(self, options: str, why: str, attrs: int = PRIVATE) -> str:
         return self.draft.fill("mount", "tmpfs", options, attrs, why=why)
@@ -56,7 +68,11 @@ class View:
     def shows(self, path: str) -> bool:
         """Whether the host's file at this path can be seen; not if one of our empty directories covers it."""
         top = self._deepest(path)
-        return top is None or top in self.filled
+        return top is None or (top in self.filled and top not in self.private)
+
+    def make_directory(self, path: str) -> str:
+        """In a directory of ours. Returns its slot."""
+        return self._target(path, stat.S_IFDIR, f"{path}, empty")
 
     def _deepest(self, path: str) -> str | None:
         tops = [top for top in (*self.empty, *self.filled) if is_below(path, top)]
@@ -65,14 +81,31 @@ class View:
     def _target(self, path: str, kind: int, why: str) -> str:
         """Where to attach: a mount point made in a directory of ours, else what lies at the path by now."""
         top = self._deepest(path)
-        if top is None or top not in self.empty:
-            return self.draft.open_path(path, kind, why)
-        here, slot = top, self.empty[top]
-        names = path[len(top) + 1 :].split("/")
-        for name in names:
+        if top in self.empty:
+            return self._made(path, kind, top, self.empty[top])
+        if top in self.growing and path != top:
+            return self._grown(path, kind, top)
+        return self.draft.open_path(path, kind, why)
+
+    def _made(self, path: str, kind: int, top: str, slot: str) -> str:
+        here = top.rstrip("/")
+        if path == top:
+            return slot
+        for name in path[len(here) + 1 :].split("/"):
             here = f"{here}/{name}"
             shape = ("file", 0o644) if here == path and kind != stat.S_IFDIR else ("dir", 0o755)
             slot = self.draft.fill("make", slot, name, *shape, why=f"a mount point for {path}")
             if shape[0] == "dir" and here != path:
                 self.empty[here] = slot
         return slot
+
+    def _grown(self, path: str, kind: int, top: str) -> str:
+        """An earlier run may have removed it, or put something else in its place: a link is refused."""
+        slot = self.growing[top]
+        names = path[len(top) + 1 :].split("/")
+        for name in names[:-1]:
+            slot = self.draft.fill(
+                "make", slot, name, "dir?", 0o700, why=f"{path}, as the jail's own home has it"
+            )
+        last = ("dir?", 0o700) if kind == stat.S_IFDIR else ("file?", 0o600)
+        return self.draft.fill("make", slot, names[-1], *last, why=f"{path}, as the jail's own home has it")

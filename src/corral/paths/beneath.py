@@ -36,7 +36,7 @@ NEW_DIRECTORY = 0o777  # less what the umask takes
 MAKING_ATTEMPTS = 100
 
 
-def _all_is_well(_names: Names, _seen: int) -> None:
+def all_is_well(_names: Names, _seen: int) -> None:
     """Where nobody wants to be asked."""
 
 
@@ -64,7 +64,7 @@ class Anchor:
 
     # ---- reading ----
 
-    def open(self, path: str, flags: int = READ, check: Check = _all_is_well) -> tuple[int, Names]:
+    def open(self, path: str, flags: int = READ, check: Check = all_is_well) -> tuple[int, Names]:
         """A descriptor of what is there, links followed that stay inside, and its names below the anchor."""
         names = components(path)
         if path.endswith(("/", "/.")):
@@ -162,7 +162,7 @@ class Anchor:
 
     # ---- changing ----
 
-    def parent(self, path: str, check: Check = _all_is_well, *, make: bool = False) -> Parent:
+    def parent(self, path: str, check: Check = all_is_well, *, make: bool = False) -> Parent:
         """Where a change is to happen: the directory, reached through no link, and the name in it. ``check`` is told
         the whole path before anything is made."""
         names = components(path)
@@ -178,7 +178,7 @@ class Anchor:
             raise
         return Parent(path, fd, names[-1], plain, made)
 
-    def make_directory(self, path: str, check: Check = _all_is_well) -> Names:
+    def make_directory(self, path: str, check: Check = all_is_well) -> Names:
         """The directory, with those above it that are missing. Harmless if it is there."""
         names = components(path)
         plain = plain_names(path, names)

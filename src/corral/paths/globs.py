@@ -51,6 +51,14 @@ def _check(glob: str) -> str:
     return "/".join(s for s in segments if s not in ("", ".")) or "."
 
 
+def check_name_pattern(pattern: str) -> None:
+    """A pattern that stands for single names, not paths."""
+    if pattern in ("", ".", "..") or "/" in pattern or "\0" in pattern:
+        raise PolicyError(f"a sensitive name is one name of a path, or a pattern of one, not {pattern!r}")
+    if _malformed(pattern):
+        raise PolicyError(f"sensitive name {pattern!r} is malformed")
+
+
 def _escape(glob: str, why: str) -> PathEscape:
     return PathEscape(f"writable glob {glob!r} escapes the workspace: {why}", path=glob, rule="writable")
 

@@ -11,25 +11,49 @@ if TYPE_CHECKING:
 # Key material and private history under home. One name a line of thought; whole directories where a directory
 # is the unit. Shell start-up files are not here: commands need them.
 KEY_MATERIAL: tuple[str, ...] = (
-    # keys and agents
-    *(".ssh", ".gnupg", ".password-store", ".pki", ".local/share/keyrings", ".config/Keybase"),
+    # keys, wallets and agents
+    *(".ssh", ".gnupg", ".password-store", ".pki", ".local/share/keyrings", ".local/share/kwalletd"),
+    *(".config/Keybase", ".config/keepassxc", ".config/1Password", ".config/Bitwarden", ".config/sops"),
+    *(".bitcoin", ".ethereum", ".config/solana"),
     # passwords that tools read
-    *(".netrc", ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials", ".pgpass"),
+    *(
+        ".env",
+        ".netrc",
+        ".authinfo",
+        ".authinfo.gpg",
+        ".git-credentials",
+        ".config/git/credentials",
+        ".pgpass",
+    ),
     *(".my.cnf", ".mylogin.cnf", ".npmrc", ".yarnrc.yml", ".pypirc", ".gem/credentials", ".bundle/config"),
     *(".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".gradle/gradle.properties"),
     *(".composer/auth.json", ".config/composer/auth.json", ".nuget/NuGet", ".condarc", ".vault-token"),
+    *(".subversion/auth", ".sentryclirc", ".smbcredentials", ".cache/huggingface/token"),
     # clouds and clusters
     *(".aws", ".azure", ".config/gcloud", ".boto", ".oci", ".config/doctl", ".kube", ".config/kube"),
     *(".docker", ".config/containers/auth.json", ".terraform.d", ".terraformrc", ".config/rclone", ".s3cfg"),
     *(".config/gh", ".config/glab-cli", ".config/hub", ".config/op", ".config/helm", ".fly", ".netlify"),
-    # browsers
+    *(".config/github-copilot", ".config/stripe", ".config/.wrangler"),
+    # agents: credentials, transcripts, and what they run at their next start
+    *(".claude", ".claude.json", ".codex", ".gemini", ".aider", ".aider.conf.yml", ".config/opencode"),
+    *(".local/share/opencode", ".copilot", ".cursor", ".qwen", ".config/goose"),
+    # browsers, mail and messages
     *(".mozilla", ".config/mozilla", ".config/BraveSoftware", ".config/chromium", ".config/google-chrome"),
-    *(".config/microsoft-edge", ".config/vivaldi", ".thunderbird", ".config/Signal"),
+    *(".config/microsoft-edge", ".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium"),
+    *(".thunderbird", ".local/share/evolution", ".config/Signal", ".config/Slack"),
     # what was typed before
-    *(".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history", ".psql_history"),
-    *(".mysql_history", ".sqlite_history", ".node_repl_history", ".lesshst", ".viminfo"),
+    *(".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".local/share/atuin"),
+    *(".python_history", ".psql_history", ".mysql_history", ".sqlite_history", ".node_repl_history"),
+    *(".rediscli_history", ".irb_history", ".lesshst", ".viminfo", ".local/share/nvim/shada"),
     # the screen
     *(".Xauthority", ".ICEauthority"),
+)
+
+# What editors, and people, leave beside a file: what stands before its name, and after it. Vim puts no second dot
+# before a name that has one.
+BACKUPS: tuple[tuple[str, str], ...] = (
+    *(("", "~"), (".#", ""), ("#", "#"), (".", ".swp"), ("", ".swp")),
+    *(("", ".bak"), ("", ".backup"), ("", ".old"), ("", ".orig"), ("", ".save")),
 )
 
 # What kernel uid 0 can read although every capability is gone: it owns these files.
@@ -53,17 +77,44 @@ FS_IOC_GETFLAGS, FS_CASEFOLD_FL = 0x80086601, 0x40000000
 STATFS_BYTES = 256
 
 
+def with_backups(paths: Iterable[str]) -> tuple[str, ...]:
+    """The paths, each followed by every name that a copy of it may have beside it."""
+    found: dict[str, None] = {}
+    for path in paths:
+        found[path] = None
+        above, slash, name = path.rpartition("/")
+        for before, after in BACKUPS:
+            found[f"{above}{slash}{before}{name}{after}"] = None
+    return tuple(found)
+
+
+def existing_backups(paths: Iterable[str]) -> list[str]:
+    """The backups of these that are there. What is missing needs no mask, and each mask costs."""
+    there: dict[str, bool] = {}
+    found = []
+    for path in paths:
+        above, _, name = path.rpartition("/")
+        if above not in there:
+            there[above] = os.path.isdir(above or "/")
+        if there[above]:
+            # Not lexists: it raises and catches an error for each of a thousand names that are not there.
+            copies = [f"{above}/{before}{name}{after}" for before, after in BACKUPS]
+            found += [copy for copy in copies if os.access(copy, os.F_OK, follow_symlinks=False)]
+    return found
+
+
 def sensitive_rule(name: str, more: Iterable[str] = ()) -> str | None:
     """The rule that one name of a path falls under, or None."""
     if name in SEGMENTS:
         return name
     if name.startswith(FAMILY):
         return FAMILY + "*"
-    for pattern in more:
+    if more and name not in ("", ".", ".."):
         from corral.paths.globs import matches_name
 
-        if matches_name(pattern, name):
-            return pattern
+        for pattern in more:
+            if matches_name(pattern, name):
+                return pattern
     return None
 
 
@@ -92,12 +143,12 @@ def folds_case(directory: int) -> bool:
     except OSError:
         return True
     try:
-        return _kind_of_file_system(fd) in _FOLDING or _has_casefold_flag(fd)
+        return kind_of_file_system(fd) in _FOLDING or _has_casefold_flag(fd)
     finally:
         os.close(fd)
 
 
-def _kind_of_file_system(fd: int) -> int:
+def kind_of_file_system(fd: int) -> int:
     import ctypes
 
     room = ctypes.create_string_buffer(STATFS_BYTES)

@@ -1,0 +1,92 @@
+"""Layers: the real directory, the overlay's upper one, and the directory of ours that remembers what was before."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+
+from corral.errors import Refused
+from corral.files.atomic import write_all
+from corral.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCK = "lock"
+
+
+class Layers(Record):
+    """``attributes``: where the overlay keeps its marks: "user" (mounted with userxattr) or "trusted" (real root)."""
+
+    lower: str
+    upper: str
+    sealed: str
+    attributes: str = "user"
+
+    def in_sealed(self, *names: str) -> str:
+        return os.path.join(self.sealed, *names)
+
+
+def jail_layers(state: str, jail: str, lower: str, attributes: str = "user") -> Layers:
+    """Those of a casual jail's home."""
+    base = os.path.join(state, "jails", jail)
+    return Layers(lower, os.path.join(base, "changes"), os.path.join(base, "sealed"), attributes)
+
+
+def review_layers(state: str, jail: str, lower: str, attributes: str = "user") -> Layers:
+    """Those of a workspace that is reviewed before it is changed."""
+    base = os.path.join(state, "jails", jail, "review")
+    return Layers(lower, os.path.join(base, "changes"), os.path.join(base, "sealed"), attributes)
+
+
+def open_lock(layers: Layers) -> int:
+    os.makedirs(layers.sealed, 0o700, exist_ok=True)
+    return os.open(layers.in_sealed(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def lock_alone(fd: int) -> bool:
+    """Whether nobody else holds it; then we do."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno != errno.EWOULDBLOCK:
+            raise
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def alone(layers: Layers, what: str) -> Iterator[None]:
+    """Nobody runs in these layers, and nobody else changes them, until this is left."""
+    fd = open_lock(layers)
+    try:
+        if not lock_alone(fd):
+            raise Refused(
+                f"something still runs in this jail; {what} when it has ended",
+                path=layers.lower,
+                rule="running",
+                grant="corral down",
+            )
+        yield
+    finally:
+        os.close(fd)
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """A small file of our own, whole or as before, and on the disk."""
+    new = f"{path}.new"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, content)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(new, path)
+    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

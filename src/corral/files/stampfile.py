@@ -1,0 +1,93 @@
+"""Stamps on disk: one line of JSON each, added at the end. The last line about a path counts; one without a stamp says that
+the path was taken away. Now and then the file is written anew, without what is old."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    # Path, and what a stamp is made of; None where it was taken away.
+    Row = tuple[str, list[object] | None]
+
+KEPT_SECONDS = 24 * 3600
+KEPT_AT_MOST = 4096
+ANEW_BYTES = 4 << 20
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+ATTEMPTS = 100
+
+
+def load(store: str) -> dict[str, list[object]]:
+    """What is there and not too old, the oldest first. What is none of ours, or broken, counts for nothing."""
+    try:
+        with open(store, encoding="utf-8", errors="surrogatepass") as file:
+            lines = file.read().split("\n")
+    except (OSError, ValueError):
+        return {}
+    known: dict[str, list[object]] = {}
+    oldest = time.time() - KEPT_SECONDS
+    for line in lines:
+        try:
+            path, *fields = json.loads(line) if line else ("",)
+            known.pop(path, None)
+            if len(fields) == 7 and fields[-1] > oldest:
+                known[path] = fields
+        except (ValueError, TypeError):
+            continue
+    for path in list(known)[:-KEPT_AT_MOST]:
+        del known[path]
+    return known
+
+
+def add(store: str, rows: Iterable[Row]) -> None:
+    """At the end. Whoever writes the file anew meanwhile is waited for, and then it is another file."""
+    text = _text(rows)
+    for _ in range(ATTEMPTS):
+        fd = os.open(store, APPEND, 0o600)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            if not _is_at(store, fd):
+                continue
+            os.write(fd, text)
+            if os.fstat(fd).st_size > ANEW_BYTES:
+                _write_anew(store)
+            return
+        finally:
+            os.close(fd)
+
+
+def _is_at(store: str, fd: int) -> bool:
+    try:
+        there, here = os.lstat(store), os.fstat(fd)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _write_anew(store: str) -> None:
+    new = f"{store}.{os.getpid()}"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with open(fd, "wb") as file:
+        file.write(_text(load(store).items()))
+    os.replace(new, store)
+
+
+def _text(rows: Iterable[tuple[str, list[object] | None]]) -> bytes:
+    return b"".join(json.dumps([path, *(fields or ())]).encode("ascii") + b"\n" for path, fields in rows)
+
+
+def sweep(directory: str) -> None:
+    """Remove what nobody has added to for so long that nothing in it counts any more."""
+    oldest = time.time() - KEPT_SECONDS
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        with contextlib.suppress(OSError):
+            if os.lstat(path).st_mtime < oldest:
+                os.unlink(path)

@@ -1,0 +1,119 @@
+"""The home of casual, bare and strict: a copy of the real one, or an empty one; and who the command is in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from corral.errors import NotEnforceable, PolicyError
+from corral.jail import named
+from corral.jail.site import Home, is_below, submounts
+from corral.paths.places import Place, pin, pin_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from corral.jail.host import Host
+    from corral.jail.named import NamedJail
+    from corral.jail.survey import Survey
+
+# Who a command is in strict: nobody's account, so that what is yours looks like the jail's and nothing else does.
+STRICT_ID = 60999
+
+
+def check_caller(mode: str, host: Host) -> None:
+    """Kernel uid 0 owns too much of the host to be let in without file rules, which nested sandboxes cannot bear."""
+    if mode != "strict" and host.is_root and is_initial_root():
+        raise NotEnforceable(
+            f"mode {mode} does not run as root; use `sudo -u USER corral run …`, -m strict, or -m workspace-write"
+        )
+
+
+def is_initial_root() -> bool:
+    """Whether our uid 0 is the host's, not a container's."""
+    with open("/proc/self/uid_map") as file:
+        return os.getuid() == 0 and file.read().split() == ["0", "0", "4294967295"]
+
+
+def check_root(root: Place, homes: tuple[str, ...]) -> None:
+    for home in homes:
+        if is_below(home, root.path):
+            what = "home" if home == root.path else f"{root.path}, which holds home,"
+            raise PolicyError(
+                f"{what} would be writable as it is; change to a project directory, or use -D (the working directory "
+                "is then part of the jail's own home)",
+                path=root.path,
+                grant="-D",
+            )
+    owner = os.stat(root.fd).st_uid
+    if owner != os.getuid():
+        raise PolicyError(
+            f"{root.path} is not yours and cannot be granted; change to a directory of yours, or use -D",
+            path=root.path,
+        )
+
+
+def survey_home(of: Survey, jail: NamedJail) -> Home:
+    policy, host = of.policy, of.host
+    if not of.homes:
+        raise NotEnforceable(f"mode {policy.mode} needs a home directory, and there is none ($HOME)")
+    place = of._home_places[-1]
+    if policy.mode == "casual":
+        return _copied(of, jail, place, "home", ("changes", "work"), "use -m bare or -m workspace-write")
+    own = of._hold(pin_directory(jail.part("home")))
+    if policy.mode == "bare":
+        return Home(place, False, (own,), "", host.uid, host.gid)
+    over = tuple((path, of._hold(pin(_with_account(jail, path, place.path)))) for path in ACCOUNT_FILES)
+    return Home(place, False, (own,), "", STRICT_ID, STRICT_ID, over)
+
+
+def survey_review(of: Survey, jail: NamedJail) -> Home:
+    """The workspace, copied: what a command changes in it is seen by nobody until a person applies it."""
+    return _copied(of, jail, of.root, "review", ("review/changes", "review/work"), "run without --review")
+
+
+def _copied(
+    of: Survey, jail: NamedJail, place: Place, staged: str, parts: tuple[str, str], otherwise: str
+) -> Home:
+    mounted = submounts(place.path)
+    if mounted:
+        shown = ", ".join(mounted[:5])
+        raise NotEnforceable(
+            f"{place.path} cannot be copied, something is mounted in it: {shown}; unmount it, or {otherwise}",
+            path=mounted[0],
+        )
+    named.check_layers(jail, parts[0], otherwise)
+    layers = tuple(of._hold(pin_directory(jail.part(part))) for part in parts)
+    os.chmod(layers[0].path, stat.S_IMODE(os.stat(place.fd).st_mode))  # the layer's mode is the copy's
+    return Home(place, True, layers, jail.part(f"stage/{staged}"), of.host.uid, of.host.gid)
+
+
+ACCOUNT_FILES = ("/etc/passwd", "/etc/group")
+
+
+def _with_account(jail: NamedJail, path: str, home: str) -> str:
+    """A copy of the system's list in which the jail's user has our name, home and shell. Returns where it lies."""
+    import pwd
+
+    try:
+        account = pwd.getpwuid(os.getuid())
+        name, shell = account.pw_name, account.pw_shell
+    except KeyError:
+        name, shell = "jailed", "/bin/sh"
+    with open(path, "rb") as file:
+        lines = [line for line in file.read().splitlines() if line.split(b":")[0] != os.fsencode(name)]
+    entry = f"{name}:x:{STRICT_ID}:"
+    if path.endswith("passwd"):
+        entry += f"{STRICT_ID}::{home}:{shell or '/bin/sh'}"
+    target = jail.part(os.path.basename(path))
+    content = b"\n".join([os.fsencode(entry), *lines, b""])
+    try:
+        with open(target, "rb") as file:
+            if file.read() == content:
+                return target
+    except FileNotFoundError:
+        pass
+    temporary = f"{target}-{os.urandom(6).hex()}"
+    with open(temporary, "wb") as file:
+        file.write(content)
+    os.rename(temporary, target)
+    return target

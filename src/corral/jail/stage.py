@@ -1,0 +1,164 @@
+"""Stage: what the runs of one named jail share while any of them lives: the copied home and /tmp.
+
+Two overlays on one set of layers is undefined to the kernel, so the first run mounts them in a namespace of its own,
+where nothing else is changed yet, and each run, the first too, starts from a copy of that. The namespaces are held by
+descriptor, by every process that has a run; the last one to let go takes the mounts with it. No daemon, no mount that
+the host sees.
+"""
+
+from __future__ import annotations
+
+import os
+
+from corral.errors import NotEnforceable
+from corral.jail.ground import Ground, furnished_ground
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from corral.jail.host import Host
+    from corral.jail.named import NamedJail
+    from corral.jail.plan import Draft
+
+KINDS = ("user", "mnt")
+LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN = 1, 2, 4, 8
+
+
+class Holder:
+    """A process that has runs in the jail: its lock lives as long as it does."""
+
+    def __init__(self, pid: int, terms: str, held: tuple[int, ...], path: str) -> None:
+        self.pid = pid
+        self.terms = terms
+        self.held = held
+        self.path = path
+
+
+class Stage:
+    """``ground``: for runs to start from. ``close`` when there are no more of them."""
+
+    def __init__(self, jail: NamedJail, ground: Ground, lock: int, path: str) -> None:
+        self.jail = jail
+        self.ground = ground
+        self._lock = lock
+        self._path = path
+
+    def close(self) -> None:
+        if self._lock < 0:
+            return
+        with _Locked(self.jail):
+            self.ground.close()
+            os.unlink(self._path)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def enter(
+    jail: NamedJail,
+    host: Host,
+    terms: str,
+    furnish: Callable[[Draft], None],
+    places: tuple[str, ...],
+    inside: tuple[int, int] | None,
+    began: Callable[[], None],
+) -> Stage:
+    """Join the jail, or set it up. ``terms``: what all its runs must agree on. ``places``: what of the stage is opened.
+    ``began`` is called before the first run mounts anything."""
+    with _Locked(jail):
+        ground = _join(jail, terms, places)
+        if ground is None:
+            began()
+            ground, why = furnished_ground(host, list(KINDS), furnish, inside, places)
+            if ground is None:
+                raise NotEnforceable(_refusal(jail, why), path=jail.path)
+        path, lock = _announce(jail, terms, ground)
+    return Stage(jail, ground, lock, path)
+
+
+def _refusal(jail: NamedJail, why: str) -> str:
+    return (
+        f"jail {jail.name}: what is kept in {jail.part('changes')} cannot be mounted ({why}); "
+        f"`corral down -j {jail.name} --set-aside` renames it and starts anew (nothing is deleted)"
+    )
+
+
+def _join(jail: NamedJail, terms: str, places: tuple[str, ...]) -> Ground | None:
+    """The namespaces of a run that is there."""
+    pid = 0
+    for holder in living(jail):
+        if holder.terms != terms:
+            raise NotEnforceable(
+                f"jail {jail.name} is in use by pid {holder.pid} with another mode or list of hidden paths; "
+                "wait for it to end, or name another jail with -j"
+            )
+        pid = holder.pid
+        held: list[tuple[str, int]] = []
+        try:
+            for name, fd in zip((*KINDS, *places), holder.held, strict=True):
+                how = os.O_RDONLY if name in KINDS else os.O_PATH
+                held.append((name, os.open(f"/proc/{holder.pid}/fd/{fd}", how | os.O_CLOEXEC)))
+        except OSError:
+            Ground(tuple(held)).close()  # on its way out; another one may have them
+            continue
+        return Ground(tuple(held[: len(KINDS)]), tuple(held[len(KINDS) :]))
+    if pid:
+        raise NotEnforceable(
+            f"jail {jail.name} is in use by pid {pid}, which cannot be joined; name another with -j"
+        )
+    return None
+
+
+def _announce(jail: NamedJail, terms: str, ground: Ground) -> tuple[str, int]:
+    held = " ".join(str(fd) for _, fd in (*ground.held, *ground.places))
+    path = jail.part(f"holders/{os.getpid()}-{os.urandom(4).hex()}")
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    _flock(fd, LOCK_EX | LOCK_NB)
+    os.write(fd, f"{os.getpid()} {held}\n{terms}\n".encode())
+    return path, fd
+
+
+def living(jail: NamedJail) -> Iterator[Holder]:
+    """Who has runs in it now. What a killed process left behind is removed on the way."""
+    top = jail.part("holders")
+    try:
+        names = sorted(os.listdir(top))
+    except FileNotFoundError:
+        return
+    for name in names:
+        path = os.path.join(top, name)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            try:
+                _flock(fd, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                first, _, terms = os.read(fd, 4096).decode("ascii", "replace").partition("\n")
+                pid, *held = (int(word) for word in first.split())
+                yield Holder(pid, terms.rstrip("\n"), tuple(held), path)
+            else:
+                os.unlink(path)
+        finally:
+            os.close(fd)
+
+
+class _Locked:
+    """One process at a time sets the jail up, joins it, or leaves it."""
+
+    def __init__(self, jail: NamedJail) -> None:
+        self._fd = os.open(jail.part("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _flock(self._fd, LOCK_EX)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
+def _flock(fd: int, how: int) -> None:
+    import fcntl
+
+    fcntl.flock(fd, how)

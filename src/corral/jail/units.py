@@ -1,0 +1,364 @@
+"""Units: the launcher started by the user's manager instead of by us.
+
+Nothing goes into the arguments of systemd-run, the unit, its description or the journal but what the jail is made of. A
+socket is the unit's standard input: through it the warden gets its questions and tells what it sees, and only then the
+command, its variables and its streams, all by descriptor. What is not as it must be ends the unit before that.
+"""
+
+from __future__ import annotations
+
+import _socket
+import marshal
+import os
+import select
+import tempfile
+
+from corral.errors import NotEnforceable
+from corral.jail.systemd import INSIDE, READ_ONLY_INSIDE, program, runtime_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from corral.jail.systemd import Carrier
+
+START_SECONDS = 20.0
+STOP_SECONDS = 5.0
+SIGKILL = 9
+LIMITS = 16  # RLIM_NLIMITS, on every architecture
+WARDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "warden.py")
+
+# What the exit status of systemd-run says about a unit that never got to its first program.
+SETUP = {
+    217: "the user manager cannot make a user namespace (217/USER)",
+    226: "the user manager cannot make a mount namespace (226/NAMESPACE)",
+    225: "the user manager cannot make a network namespace (225/NETWORK)",
+    218: "the user manager cannot set capabilities (218/CAPABILITIES)",
+    203: "the user manager cannot start /bin/bash (203/EXEC)",
+}
+REMEDY = (
+    "allow user namespaces to the user manager (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone; on "
+    "Ubuntu kernel.apparmor_restrict_unprivileged_userns)"
+)
+
+# The status lines of units under way. A child that was forked without an exec must not keep one open: its end of file
+# is how a unit learns that we are gone.
+_lines: set[int] = set()
+
+
+def _hang_up_in_child() -> None:
+    while _lines:
+        os.close(_lines.pop())
+
+
+os.register_at_fork(after_in_child=_hang_up_in_child)
+
+
+class Canary:
+    """A directory of ours that a unit must not see, with a file in it; and room for one that must not appear."""
+
+    def __init__(self, home: str) -> None:
+        try:
+            self.path = tempfile.mkdtemp(prefix=".corral-canary-", dir=home)
+        except OSError:
+            self.path = tempfile.mkdtemp(prefix="corral-canary-", dir=runtime_directory())
+        with open(os.path.join(self.path, "alive"), "w"):
+            pass
+
+    @property
+    def is_touched(self) -> bool:
+        return os.path.lexists(os.path.join(self.path, "touched"))
+
+    def remove(self) -> None:
+        for name in ("alive", "touched"):
+            try:
+                os.unlink(os.path.join(self.path, name))
+            except FileNotFoundError:
+                continue
+        os.rmdir(self.path)
+
+
+class Unit:
+    """One transient unit. ``main``: the process in it that takes signals, once it was started.
+
+    ``life``: the descriptor by which a launcher watches us. In a unit it gets one of systemd-run instead; that we are
+    gone it learns from the end of ``status``, our end of its status line."""
+
+    def __init__(self, carrier: Carrier, runner: Callable[..., int], life: int = -1, status: int = -1) -> None:
+        self.carrier = carrier
+        self.name = f"corral-{os.urandom(8).hex()}.service"
+        self.main = 0
+        self._runner = runner
+        self._life = life
+        self._status = status
+
+    def spawn(
+        self,
+        path: str,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        file_actions: Iterable[tuple[Any, ...]],
+        setsigdef: Iterable[int],
+        setsid: bool,
+    ) -> int:
+        """As ``os.posix_spawn``, for a launcher in the unit; gives back the pid of systemd-run, whose end is the
+        unit's."""
+        from corral.jail.launch import above_standard
+
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        ours, theirs = (_socket.socket(fileno=above_standard(end.detach())) for end in (ours, theirs))
+        messages = above_standard(os.memfd_create("messages", os.MFD_CLOEXEC))
+        canary = None
+        client = pidfd = -1
+        try:
+            canary = Canary(self.carrier.hidden_home)
+            ours.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
+            with open(WARDEN, "rb") as file:
+                ours.send(file.read())
+            ours.send(marshal.dumps(self._questions(canary.path), 2))
+            client = self._start_client(theirs.fileno(), messages)
+            theirs.close()
+            pidfd = os.pidfd_open(client)
+            seen = self._hear(ours, client, pidfd, messages)
+            wrong = problems(self.carrier, seen, canary)
+            if wrong:
+                raise NotEnforceable(f"the unit does not hold: {'; '.join(wrong)}. Remedy: {REMEDY}")
+            order = {
+                "program": INSIDE,
+                "argv": list(argv),
+                "variables": {os.fsencode(n): os.fsencode(v) for n, v in environment.items()},
+                "signals": list(setsigdef),
+                "session": setsid,
+                "umask": _umask(),
+                "limits": _own_limits(),
+            }
+            self._give_order(ours, order, file_actions, {self._life: pidfd})
+            if self._status >= 0:
+                _lines.add(self._status)
+            return client
+        except BaseException:
+            self._give_up(client)
+            raise
+        finally:
+            if canary is not None:
+                canary.remove()
+            ours.close()
+            theirs.close()
+            for fd in (messages, pidfd):
+                if fd >= 0:
+                    os.close(fd)
+
+    def _questions(self, canary: str) -> dict[str, Any]:
+        directory = runtime_directory()
+        buses = [os.path.join(directory, name) for name in ("bus", "systemd/private")]
+        address = os.environ.get("DBUS_SESSION_BUS_ADDRESS", "")
+        for part in address.replace(";", ",").split(","):
+            kind, _, value = part.rpartition(":")[2].partition("=")
+            if kind in ("path", "abstract"):
+                buses.append(value if kind == "path" else f"\0{value}")
+        return {
+            "canary": canary,
+            "read-only": list(READ_ONLY_INSIDE),
+            "writable": list(self.carrier.writable),
+            "buses": list(dict.fromkeys((*buses, "/run/dbus/system_bus_socket"))),
+            "cgroup": [name for name, _ in self.carrier.limits],
+        }
+
+    def _start_client(self, stdin: int, messages: int) -> int:
+        """In a session of its own: what a terminal sends is the command's to hear of, by way of us."""
+        variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": runtime_directory()}
+        if "DBUS_SESSION_BUS_ADDRESS" in os.environ:
+            variables["DBUS_SESSION_BUS_ADDRESS"] = os.environ["DBUS_SESSION_BUS_ADDRESS"]
+        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0)]
+        actions += [(os.POSIX_SPAWN_DUP2, messages, n) for n in (1, 2)]
+        try:
+            return self._runner(
+                program() or "/usr/bin/systemd-run",
+                self.carrier.argv(self.name),
+                variables,
+                file_actions=actions,
+                setsigdef=(13, 25),
+                setsid=True,
+            )
+        except FileNotFoundError:
+            raise NotEnforceable("systemd-run is not installed") from None
+
+    def _hear(self, ours: _socket.socket, client: int, pidfd: int, messages: int) -> dict[str, Any]:
+        """What the warden says first. Without it nothing is known, and nothing is run."""
+        poll = select.poll()
+        for fd in (ours.fileno(), pidfd):
+            poll.register(fd, select.POLLIN)
+        happened = dict(poll.poll(int(START_SECONDS * 1000)))
+        if not happened:
+            raise NotEnforceable(f"the user manager did not start a unit within {START_SECONDS:g} s")
+        said, ancillary = b"", []
+        if ours.fileno() in happened:
+            said, ancillary, _, _ = ours.recvmsg(1 << 17, _socket.CMSG_SPACE(12))
+        if not said:
+            raise NotEnforceable(_why_it_never_came(client, messages))
+        for level, kind, data in ancillary:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_CREDENTIALS:
+                self.main = int.from_bytes(data[:4], "little")
+        found = marshal.loads(said)
+        assert isinstance(found, dict)
+        return found
+
+    def _give_order(
+        self,
+        ours: _socket.socket,
+        order: dict[str, Any],
+        file_actions: Iterable[tuple[Any, ...]],
+        instead: dict[int, int],
+    ) -> None:
+        actions, fds = _as_told(file_actions, instead)
+        fd = os.memfd_create("order", os.MFD_CLOEXEC)
+        try:
+            view = memoryview(marshal.dumps({**order, "actions": actions}, 2))
+            while view:
+                view = view[os.write(fd, view) :]
+            os.lseek(fd, 0, os.SEEK_SET)
+            packed = b"".join(number.to_bytes(4, "little") for number in (fd, *fds))
+            ours.sendmsg([b"go"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
+        except OSError as error:
+            raise NotEnforceable(
+                f"the unit ended before it was told what to run ({error.strerror})"
+            ) from None
+        finally:
+            os.close(fd)
+
+    # ---- ending ----
+
+    def let_go(self) -> None:
+        _lines.discard(self._status)
+
+    def see_to_end(self, status: int) -> None:
+        """The launcher in it was asked to end all. If it does not, the manager does."""
+        poll = select.poll()
+        poll.register(status, select.POLLIN)
+        if not poll.poll(int(STOP_SECONDS * 1000)):
+            self.stop()
+
+    def _give_up(self, client: int) -> None:
+        """The warden leaves when its socket is closed; systemd-run is not needed any more."""
+        if client <= 0:
+            return
+        try:
+            os.kill(client, SIGKILL)
+            os.waitpid(client, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass  # it was collected already
+        self.stop()
+
+    def stop(self) -> None:
+        """Have the manager end all that is in it. Comes back when it has, and soon if there is no such unit."""
+        path = os.path.join(os.path.dirname(program() or "/usr/bin/x"), "systemctl")
+        null = [(os.POSIX_SPAWN_OPEN, n, "/dev/null", os.O_RDWR, 0) for n in (0, 1, 2)]
+        variables = {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": runtime_directory()}
+        argv = ["systemctl", "--user", "stop", self.name]
+        try:
+            pid = os.posix_spawn(path, argv, variables, file_actions=null, setsid=True)
+        except FileNotFoundError:
+            return
+        pidfd = os.pidfd_open(pid)
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        if not poll.poll(int(STOP_SECONDS * 1000)):
+            os.kill(pid, SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(pidfd)
+
+
+def problems(carrier: Carrier, seen: dict[str, Any], canary: Canary) -> list[str]:
+    """What is not as it must be, in words; none means that the unit holds."""
+    status, wrong = seen["status"], []
+
+    def must(holds: bool, otherwise: str) -> None:
+        if not holds:
+            wrong.append(otherwise)
+
+    for kind, name in (
+        ("mnt", "mount"),
+        ("user", "user"),
+        *((("net", "network"),) if carrier.own_network else ()),
+    ):
+        own = os.stat(f"/proc/self/ns/{kind}").st_ino
+        must(seen[f"{kind} namespace"] != own, f"it has no {name} namespace of its own")
+    must(bool(seen["canary read"]), "the home directory is visible in it")
+    must(bool(seen["canary write"]) and not canary.is_touched, "it can write in the home directory")
+    for path, is_read_only in seen["read-only"].items():
+        must(is_read_only, f"{path} is not read-only in it")
+    for path in carrier.writable:
+        must(seen["writable"].get(path, False), f"{path} is not writable in it")
+    for address, why_not in seen["buses"].items():
+        must(bool(why_not), f"it reaches {address.replace(chr(0), '@')}")
+    must(status["NoNewPrivs"] == "1", "set-uid programs would gain privileges in it (no_new_privs is off)")
+    must(int(status["CapEff"] or "1", 16) == 0, "it has capabilities")
+    must(not carrier.filtered or status["Seccomp"] == "2", "the system call filter is not on")
+    for name, value in carrier.limits:
+        must(_is_limit(seen["cgroup"].get(name, ""), value), f"the limit {name} is not {value or 'there'}")
+    return wrong
+
+
+def _is_limit(found: str, wanted: str) -> bool:
+    """Memory is counted in pages."""
+    if not wanted:
+        return found not in ("", "max")
+    return found.isdigit() and int(found) <= int(wanted) < int(found) + (1 << 16)
+
+
+def _why_it_never_came(client: int, messages: int) -> str:
+    """From the status of systemd-run, and its one line if it has something to say."""
+    poll = select.poll()
+    pidfd = os.pidfd_open(client)
+    poll.register(pidfd, select.POLLIN)
+    ended = bool(poll.poll(int(STOP_SECONDS * 1000)))
+    os.close(pidfd)
+    text = os.pread(messages, 4096, 0).decode("utf-8", "replace").strip().replace("\n", "; ")
+    if not ended:
+        return "the unit gave no account of itself"
+    code = os.waitstatus_to_exitcode(os.waitpid(client, 0)[1])
+    if code in SETUP:
+        return f"{SETUP[code]}; nothing was run. Remedy: {REMEDY}"
+    said = f": {text}" if text else ""
+    return f"the unit gave no account of itself (systemd-run ended with {code}{said}); nothing was run"
+
+
+# ---- what the launcher takes over from us ----
+
+
+def _as_told(
+    file_actions: Iterable[tuple[Any, ...]], instead: dict[int, int]
+) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """File actions in the warden's words, and the descriptors to send along. A descriptor that an earlier action makes
+    over there is copied there."""
+    actions: list[tuple[Any, ...]] = []
+    fds: list[int] = []
+    made: set[int] = set()
+    for kind, *operands in file_actions:
+        if kind == os.POSIX_SPAWN_OPEN:
+            target, path, flags, mode = operands
+            actions.append(("open", target, path, flags, mode))
+            made.add(target)
+            continue
+        source, target = operands
+        if source in made:
+            actions.append(("copy", target, source))
+            continue
+        source = instead.get(source, source)
+        if source not in fds:
+            fds.append(source)
+        actions.append(("given", target, fds.index(source)))
+    return actions, fds
+
+
+def _umask() -> int:
+    with open("/proc/self/status") as file:
+        return next((int(line.split()[1], 8) for line in file if line.startswith("Umask:")), 0o022)
+
+
+def _own_limits() -> list[tuple[int, int, int]]:
+    import resource
+
+    return [(number, *resource.getrlimit(number)) for number in range(LIMITS)]

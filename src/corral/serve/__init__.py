@@ -1,0 +1,1 @@
+"""The tools for programs that speak over a pipe: JSON lines and MCP."""
