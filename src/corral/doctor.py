@@ -176,11 +176,12 @@ def _cgroups() -> Finding:
 
 def _user_manager() -> Finding:
     from corral.jail import systemd
+    from corral.jail.properties import delegated
 
     missing = systemd.missing()
     if missing:
         return Finding("systemd user manager", None, missing)
-    controllers = ", ".join(sorted(systemd.delegated())) or "none"
+    controllers = ", ".join(sorted(delegated())) or "none"
     return Finding("systemd user manager", True, f"running; controllers it can give to units: {controllers}")
 
 
@@ -213,17 +214,14 @@ def try_modes(policy: Policy | None = None) -> list[ModeFinding]:
 
 
 def _try_mode(policy: Policy) -> ModeFinding:
-    try:
-        enclosure = Enclosure("/usr" if policy.mode == "read-only" else _scratch(), policy)
-    except NotEnforceable as error:
-        return ModeFinding(policy.mode, "", False, (), str(error))
-    choice = enclosure.choice
-    enclosure.close()
-    return ModeFinding(policy.mode, choice.backend, choice.enforcing, choice.not_covered)
-
-
-def _scratch() -> str:
-    """A directory that may be writable in a jail, whatever the caller's own is: only its plan is asked for."""
     import tempfile
 
-    return tempfile.gettempdir()
+    # A directory that may be writable in a jail, whatever the caller's own is: only its plan is asked for.
+    with tempfile.TemporaryDirectory(prefix="corral-") as scratch:
+        try:
+            enclosure = Enclosure("/usr" if policy.mode == "read-only" else scratch, policy)
+        except NotEnforceable as error:
+            return ModeFinding(policy.mode, "", False, (), str(error))
+        choice = enclosure.choice
+        enclosure.close()
+    return ModeFinding(policy.mode, choice.backend, choice.enforcing, choice.not_covered)

@@ -45,16 +45,24 @@ class RunOpts(Record):
 
     def __post_init__(self) -> None:
         if isinstance(self.command, str) or not self.command:
-            raise PolicyError("command is a list of at least one word; for a shell line: ['bash', '-c', LINE]")
+            raise PolicyError(
+                "command is a list of at least one word; for a shell line: ['bash', '-c', LINE]"
+            )
         if isinstance(self.env, str):
-            raise PolicyError(f"env is a list of KEY=VALUE, not one string: [{self.env.partition('=')[0]!r}=…]")
+            raise PolicyError(
+                f"env is a list of KEY=VALUE, not one string: [{self.env.partition('=')[0]!r}=…]"
+            )
         given = self.env
-        entries = [f"{name}={value}" for name, value in given.items()] if isinstance(given, Mapping) else given
+        entries = (
+            [f"{name}={value}" for name, value in given.items()] if isinstance(given, Mapping) else given
+        )
         object.__setattr__(self, "command", tuple(self.command))
         object.__setattr__(self, "env", tuple(entries))
 
     def variables(self) -> dict[str, str]:
-        found = {name: value for name, is_set, value in (entry.partition("=") for entry in self.env) if is_set}
+        found = {
+            name: value for name, is_set, value in (entry.partition("=") for entry in self.env) if is_set
+        }
         for name, value in found.items():
             EnvRule("set", name, value)  # raises for what is no name
         return {**found, API_KEY: self.api_key} if self.api_key else found
@@ -100,10 +108,23 @@ def open_jail(
         raise PolicyError(f"properties are systemd-run's; the backend is {backend}")
     policy = policy if policy is not None else Policy.workspace_write()
     if backend == "seatbelt":
-        from corral.jail.seatbelt import SeatbeltJail
-
-        return SeatbeltJail(policy, runner)
+        return MacJail(policy, runner)
     return HostJail(policy.replace(backend=backend), runner, properties)
+
+
+def _settled(opts: RunOpts, policy: Policy) -> tuple[str, Policy, tuple[str, ...]]:
+    """Where it runs, under which policy, and the words: in a workspace those of its bootstrap."""
+    # The key comes from the options or not at all.
+    policy = policy.replace(environment=(*policy.environment, EnvRule("drop", API_KEY)))
+    if opts.workspace is None:
+        return ".", policy, tuple(opts.command)
+    from corral.workspace import command_in, policy_for
+
+    return opts.workspace.path, policy_for(opts.workspace, policy), command_in(opts.workspace, opts.command)
+
+
+def _input(opts: RunOpts) -> bytes | None:
+    return opts.stdin.encode() if isinstance(opts.stdin, str) else opts.stdin
 
 
 class HostJail:
@@ -111,15 +132,14 @@ class HostJail:
 
     def __init__(self, policy: Policy, runner: Runner | None, properties: tuple[str, ...] = ()) -> None:
         self.backend: str = policy.backend
-        # The key comes from the options or not at all.
-        self.policy = policy.replace(environment=(*policy.environment, EnvRule("drop", API_KEY)))
+        self.policy = policy
         self._runner = runner
         self._properties = properties
         self._lock = allocate_lock()
         self._running: set[Run] = set()
         self._cancels = 0
         if properties:
-            from corral.jail.systemd import check_properties
+            from corral.jail.properties import check_properties
 
             check_properties(properties)
 
@@ -138,12 +158,7 @@ class HostJail:
                 run.ask_to_end()
 
     def _run(self, opts: RunOpts, timeout: float | None, *, captured: bool) -> CommandResult:
-        root, policy, argv = ".", self.policy, tuple(opts.command)
-        if opts.workspace is not None:
-            from corral.workspace import command_in, policy_for
-
-            root, policy = opts.workspace.path, policy_for(opts.workspace, policy)
-            argv = command_in(opts.workspace, argv)
+        root, policy, argv = _settled(opts, self.policy)
         cancels = self._cancels
         gate = Gate(root, policy, "command")
         try:
@@ -167,7 +182,7 @@ class HostJail:
         return result.replace(over="cancel") if self._cancels != cancels and not result.over else result
 
     def _start(self, entry: Entry, opts: RunOpts, limit: int, captured: bool) -> Run:
-        stdin = opts.stdin.encode() if isinstance(opts.stdin, str) else opts.stdin
+        stdin = _input(opts)
         stdio = Attached(has_input=bool(stdin), captured=captured)
         return Run(
             self._with_properties(entry.plan),
@@ -182,6 +197,31 @@ class HostJail:
     def _with_properties(self, plan: Plan) -> Plan:
         if not self._properties or plan.carrier is None:
             return plan
-        from corral.jail.systemd import with_properties
+        from corral.jail.properties import with_properties
 
         return plan.replace(carrier=with_properties(plan.carrier, self._properties))
+
+
+class MacJail:
+    """By sandbox-exec; see :mod:`corral.environment.mac`."""
+
+    def __init__(self, policy: Policy, runner: Runner | None) -> None:
+        from corral.environment.mac import SeatbeltJail
+
+        self.backend = "seatbelt"
+        self._jail = SeatbeltJail(policy, runner)
+
+    def run(self, opts: RunOpts, *, timeout: float | None = None) -> CommandResult:
+        return self._run(opts, timeout, captured=False)
+
+    def run_capture(self, opts: RunOpts, *, timeout: float | None = None) -> CommandResult:
+        return self._run(opts, timeout, captured=True)
+
+    def cancel(self) -> None:
+        self._jail.cancel()
+
+    def _run(self, opts: RunOpts, timeout: float | None, *, captured: bool) -> CommandResult:
+        root, policy, argv = _settled(opts, self._jail.policy)
+        return self._jail.start(
+            argv, root, policy, opts.variables(), _input(opts), timeout, captured=captured
+        )

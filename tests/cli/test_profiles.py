@@ -131,7 +131,9 @@ def test_explain_shows_the_profile_and_warns_of_an_open_desktop(logged_in: Perso
 
 
 def test_an_agent_of_ones_own_is_described_in_the_config(logged_in: Person) -> None:
-    logged_in.configures('[agents.mine]\nown = [".codex"]\nshared = [".codex/auth.json"]\nkeep = ["GITHUB_TOKEN"]')
+    logged_in.configures(
+        '[agents.mine]\nown = [".codex"]\nshared = [".codex/auth.json"]\nkeep = ["GITHUB_TOKEN"]'
+    )
     told = json.loads(logged_in.reads("run", "-m", HOME_SHOWN, "mine"))
     assert (told["other"], told["environment"]["GITHUB_TOKEN"]) == ("codex token", "g")
     assert "OPENAI_API_KEY" not in told["environment"]

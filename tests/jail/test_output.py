@@ -69,6 +69,7 @@ def test_the_default_limit_is_the_policys_and_there_is_always_one(backend: str, 
         assert (len(done.stdout_bytes), done.stdout_bytes_dropped) == (10 << 20, 1 << 20)
 
 
+@case("rubino-42", "peers-L2")
 def test_a_flood_without_end_stays_bounded_in_memory(backend: str, world: World) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with world.environment(backend) as environment:
@@ -76,6 +77,14 @@ def test_a_flood_without_end_stays_bounded_in_memory(backend: str, world: World)
     assert done.timed_out
     assert done.stdout_bytes_dropped > 20 << 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+@case("peers-L2")
+def test_a_flood_that_is_no_text_and_has_no_line_ends_is_kept_as_it_is(backend: str, world: World) -> None:
+    with world.environment(backend) as environment:
+        done = environment.shell("head -c 3000000 /dev/zero | tr '\\0' '\\377'", output_limit=1000)
+    assert (done.stdout_bytes, done.stdout) == (b"\xff" * 1000, "\ufffd" * 1000)
+    assert (done.stdout_truncated, done.stdout_bytes_dropped) == (True, 2999000)
 
 
 def test_merged_streams_come_in_order_under_one_limit(backend: str, world: World) -> None:

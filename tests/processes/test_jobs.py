@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from cases import case
 from corral import (
     PIPE,
     CommandNotFound,
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.jail
 TREE = "sleep 300 & setsid sh -c 'sleep 300; :' \"$0\" & echo up; sleep 300; :"
 
 
+@case("rubino-41")
 def test_a_job_runs_beside_other_commands_and_shows_its_output_so_far(backend: str, world: World) -> None:
     with no_leaks(world.base), world.environment(backend) as environment:
         job = environment.background("count", ["sh", "-c", "echo one; echo two >&2; exec sleep 300"])
@@ -36,6 +38,34 @@ def test_a_job_runs_beside_other_commands_and_shows_its_output_so_far(backend: s
         assert not job.is_running
         assert (done.signal, done.stdout) == (signal.SIGKILL, "one\ntwo\n")
         assert job.output == "one\ntwo\n"
+
+
+@case("rubino-41")
+def test_the_exit_code_is_the_commands_own_in_the_background_and_through_a_pipe(
+    backend: str, world: World
+) -> None:
+    with world.environment(backend) as environment:
+        done = environment.background("fails", ["sh", "-c", "echo out; exit 3"]).wait(10)
+        assert (done.stdout, done.exit_code) == ("out\n", 3)
+        assert environment.shell("set -o pipefail; false | cat").exit_code == 1
+        assert environment.shell("set -o pipefail; yes | head -n1").exit_code == 128 + signal.SIGPIPE
+        assert "never-started" not in environment.jobs
+
+
+@case("rubino-23")
+def test_a_job_is_confined_as_any_command_is(backend: str, world: World) -> None:
+    line = (
+        f"echo x > {world.outside}/new; echo x > {world.outside}/victim; cat {world.home}/.ssh/id_test; "
+        "echo in > inside; cat inside; rm inside"
+    )
+    with world.environment(backend) as environment:
+        foreground = environment.shell(line)
+        background = environment.background("job", ["bash", "-c", line], stderr="apart").wait(10)
+        assert (background.stdout, background.exit_code) == (foreground.stdout, foreground.exit_code)
+        assert background.posture == foreground.posture
+    assert background.stdout.endswith("in\n")
+    assert [path.name for path in world.outside.iterdir()] == ["victim"]
+    assert (world.outside / "victim").read_text() == "untouched"
 
 
 def test_streams_of_a_job_may_be_kept_apart(backend: str, world: World) -> None:

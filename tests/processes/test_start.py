@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from cases import case
 from corral import (
     PIPE,
     CommandNotFound,
@@ -86,6 +87,7 @@ def test_a_flood_is_bounded_in_memory_whether_it_is_read_or_not(backend: str, wo
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 48 << 10
 
 
+@case("peers-L2")
 @pytest.mark.soak
 def test_ten_gigabytes_are_bounded_in_memory(backend: str, world: World) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

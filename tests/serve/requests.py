@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from corral.tools.registry import load_all
@@ -125,7 +127,14 @@ def _object(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(required, optional=optional)
 
 
-def _calls() -> st.SearchStrategy[dict[str, Any]]:
+@st.composite
+def _calls(draw: st.DrawFn) -> dict[str, Any]:
+    return draw(draw(st.sampled_from(_ways())))
+
+
+@cache
+def _ways() -> list[st.SearchStrategy[dict[str, Any]]]:
+    """Each tool with arguments that fit, twice, and with some that do not."""
     tools = load_all()
     exact = [_call(tool.name, fitting(tool.schema)) for tool in tools]
     loose = [
@@ -136,7 +145,7 @@ def _calls() -> st.SearchStrategy[dict[str, Any]]:
         for tool in tools
         if tool.schema["properties"]
     ]
-    return st.sampled_from([*exact, *exact, *loose]).flatmap(lambda one: one)
+    return [*exact, *exact, *loose]
 
 
 def _call(tool: str, args: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -150,16 +159,16 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def lines() -> st.SearchStrategy[bytes]:
-    """A line of a stream, never blank, with no line end in it."""
-    calls = _calls()
-    noise = st.one_of(
-        anything.map(encoded),
-        st.binary(min_size=1, max_size=40),
-        st.tuples(calls.map(encoded), st.integers(0, 60)).map(
-            lambda cut: cut[0][: max(1, len(cut[0]) - cut[1])]
-        ),
-    )
-    # Not one_of, which would take the branches of its branches for its own.
-    chosen = st.sampled_from([calls.map(encoded)] * 6 + [noise]).flatmap(lambda one: one)
-    return chosen.filter(lambda line: bool(line.strip()) and b"\n" not in line and b"cancel" not in line)
+@st.composite
+def lines(draw: st.DrawFn) -> bytes:
+    """A line of a stream, never blank, with no line end in it, and no cancel."""
+    line = encoded(draw(_calls()))
+    match draw(st.integers(0, 9)):
+        case 9:
+            line = encoded(draw(anything))
+        case 8:
+            line = draw(st.binary(min_size=1, max_size=40))
+        case 7:
+            line = line[: max(1, len(line) - draw(st.integers(0, 60)))]
+    assume(line.strip() and b"\n" not in line and b"cancel" not in line)
+    return line

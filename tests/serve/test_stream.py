@@ -173,3 +173,11 @@ def resident(pid: int) -> int:
     """In kB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def test_arguments_nested_as_deep_as_they_can_be_are_answered_and_recorded(caller: Caller) -> None:
+    with caller.stream() as talk:
+        for depth in (99, 101, 400, 900, 990, 1500):
+            value = b"[" * depth + b"]" * depth
+            assert not talk.asks(b'{"tool":"list_dir","args":{"path":' + value + b"}}")["ok"]
+    assert len(caller.records()) == 6

@@ -13,7 +13,7 @@ import pytest
 
 import corral
 from hostfacts import skip_unless_host
-from systemd.testbed import Testbed, testbed
+from systemd.testbed import HOME, Testbed, new_testbed
 
 HERE = Path(__file__).parent
 SEED_DIRECTORIES = (".claude", ".local/bin", ".local/share/mise", ".local/share/claude")
@@ -50,13 +50,14 @@ class Bed:
         driver.stdin.close()  # type: ignore[union-attr]
         return driver
 
-    def jail(self, command: list[str], variables: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        self.sh("rm -f ~/answer")
+    def jail(
+        self, command: list[str], variables: dict[str, str] | None = None, **fields: Any
+    ) -> dict[str, Any]:
         given = {**self.variables, **(variables or {})}
         program = ("/usr/bin/python3", f"{self.python_path}/driver.py")
         done = self.testbed.run(*program, variables=given, stdin=self.request(command, **fields))
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(self.sh("cat ~/answer"))
+        found: dict[str, Any] = json.loads(self.testbed.inside(f"{HOME}/answer").read_text())
         return {**found, "terminal": done.stdout, "stderr": done.stderr}
 
     def script(self, line: str, **fields: Any) -> dict[str, Any]:
@@ -76,7 +77,7 @@ class Bed:
 @pytest.fixture(scope="session")
 def bed() -> Iterator[Bed]:
     skip_unless_host("systemd-testbed")
-    with testbed(log="info") as made:
+    with new_testbed(log="info") as made:
         yield Bed(made)
 
 
@@ -88,7 +89,7 @@ def bad_host() -> Callable[[str], Any]:
     @contextlib.contextmanager
     def made(denied: str) -> Iterator[Bed]:
         skip_unless_host("systemd-testbed")
-        with testbed(deny=(denied,)) as one:
+        with new_testbed(deny=(denied,)) as one:
             yield Bed(one)
 
     return made
@@ -100,8 +101,5 @@ def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "bed" in request.fixturenames:
         bed: Bed = request.getfixturevalue("bed")
-        left = bed.testbed.units()
-        assert left == []
-        assert bed.sh("ls -A ~ | grep canary || true") == ""
-        bed.sh("rm -rf ~/work && mkdir ~/work")
-
+        units = "systemctl --user list-units --all --no-legend --plain 'corral-*'"
+        assert bed.sh(f"{units}; ls -A ~ | grep canary; rm -rf ~/work ~/answer && mkdir ~/work") == ""

@@ -50,7 +50,10 @@ def test_the_exit_code_or_signal_of_the_command_is_told(bed: Bed, line: str) -> 
 @case("hive-22")
 def test_a_program_that_is_not_there_is_an_error_of_its_own(bed: Bed) -> None:
     answer = bed.jail(["nosuch-program"])
-    assert (answer["error"], answer["text"]) == ("CommandNotFound", "nosuch-program: not found inside the jail")
+    assert (answer["error"], answer["text"]) == (
+        "CommandNotFound",
+        "nosuch-program: not found inside the jail",
+    )
     assert bed.corral("run", "--backend", "systemd-run", "nosuch-program").returncode == 127
     assert bed.corral("run", "--backend", "systemd-run", "/usr").returncode == 126
     assert bed.corral("run", "--backend", "systemd-run", "--timeout", "0.2", "sleep", "9").returncode == 124
@@ -58,7 +61,9 @@ def test_a_program_that_is_not_there_is_an_error_of_its_own(bed: Bed) -> None:
 
 @case("hive-24")
 def test_what_the_command_left_is_gone_when_it_is_even_if_it_holds_the_output(bed: Bed) -> None:
-    leave = "sleep 300 & setsid sleep 300 & (setsid bash -c 'trap : TERM; sleep 300; sleep 300' &) ; echo done"
+    leave = (
+        "sleep 300 & setsid sleep 300 & (setsid bash -c 'trap : TERM; sleep 300; sleep 300' &) ; echo done"
+    )
     answer = bed.script(leave)
     assert (answer["exit_code"], answer["stdout"]) == (0, "done\n")
     assert answer["duration"] < 10
@@ -90,7 +95,7 @@ def test_the_unit_is_stopped_when_systemd_run_is_killed(bed: Bed, number: int) -
     assert '"signal": 9' in bed.sh("cat ~/answer")
 
 
-@case("hive-escape-12")
+@case("hive-5.12")
 def test_the_unit_is_stopped_when_its_caller_is_killed(bed: Bed) -> None:
     with bed.start(["bash", "-c", UNDER_WAY]) as driver:
         wait_for(bed)
@@ -138,4 +143,3 @@ def test_a_signal_to_corral_run_reaches_the_command(bed: Bed) -> None:
         assert run.wait(20) == 5
         assert run.stdout is not None
         assert run.stdout.read() == "got it\n"
-

@@ -1,4 +1,4 @@
-"""Ways out of such a jail, and leaks from it, that were seen to work elsewhere: each closed here, beside its control."""
+"""Ways out of such a jail, and leaks from it, that work elsewhere: each is closed here, beside its control."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUS = {"XDG_RUNTIME_DIR": RUNTIME, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={RUNT
 # ---- the user's bus, and what else answers in the runtime directory ----
 
 
-@case("hive-escape-1")
+@case("hive-5.1")
 def test_the_users_manager_cannot_be_asked_for_a_unit_without_a_jail(bed: Bed) -> None:
     ask = "systemd-run --user --pipe --wait --collect --quiet -- cat ~/.ssh/id"
     assert bed.sh(ask) == "the private key\n"
@@ -29,7 +29,7 @@ def test_the_users_manager_cannot_be_asked_for_a_unit_without_a_jail(bed: Bed) -
     assert "private key" not in answer["stdout"]
 
 
-@case("hive-escape-1")
+@case("hive-5.1")
 def test_no_socket_of_the_runtime_directory_answers(bed: Bed) -> None:
     sockets = [f"{RUNTIME}/bus", f"{RUNTIME}/systemd/private", f"{RUNTIME}/agent"]
     program = (
@@ -47,10 +47,9 @@ def test_no_socket_of_the_runtime_directory_answers(bed: Bed) -> None:
 @contextlib.contextmanager
 def agent(bed: Bed, path: str) -> Iterator[None]:
     """Something that listens, as an ssh-agent does."""
-    serve = (
-        "import socket, sys\ns = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\nprint(flush=True)\n"
-    )
-    with bed.testbed.start("/usr/bin/python3", "-c", serve + "sys.stdin.read()", path) as server:
+    listen = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
+    serve = f"{listen} print(flush=True); sys.stdin.read()"
+    with bed.testbed.start("/usr/bin/python3", "-c", serve, path) as server:
         assert server.stdout is not None
         server.stdout.readline()
         try:
@@ -68,7 +67,7 @@ KEY = "key-3f9a0c"
 PROMPT = "prompt-77b1e2"
 
 
-@case("hive-escape-4")
+@case("hive-5.4")
 def test_no_key_and_no_prompt_is_on_any_command_line_in_the_unit_or_in_the_journal(bed: Bed) -> None:
     wait = "echo $0 > ready; echo $ANTHROPIC_API_KEY >> ready; while [ ! -e go ]; do sleep 0.02; done"
     command = ["bash", "-c", wait, PROMPT]
@@ -102,7 +101,7 @@ def command_lines(bed: Bed, program: str) -> str:
     return bed.sh(f"for p in $(pgrep -x {program}); do tr '\\0' ' ' < /proc/$p/cmdline; done")
 
 
-@case("hive-escape-4")
+@case("hive-5.4")
 def test_no_variable_of_the_caller_can_be_read_from_its_process(bed: Bed) -> None:
     look = "grep -l hush-5d /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null; echo looked"
     caller = {"MY_TOKEN": "hush-5d"}
@@ -114,7 +113,7 @@ def test_no_variable_of_the_caller_can_be_read_from_its_process(bed: Bed) -> Non
 # ---- environment ----
 
 
-@case("hive-escape-5")
+@case("hive-5.5")
 def test_nothing_of_the_managers_environment_arrives_or_runs(bed: Bed) -> None:
     bed.sh(f"echo 'touch {HOME}/work/ran' > ~/rc")
     bed.sh(f"systemctl --user set-environment GH_TOKEN=ghp-123 BASH_ENV={HOME}/rc LD_PRELOAD=/nonexistent.so")
@@ -133,7 +132,8 @@ def test_nothing_of_the_managers_environment_arrives_or_runs(bed: Bed) -> None:
 
 # ---- quoting ----
 
-ODD = "$ % \\ ' \" ` ; & | < > * ? ~ # ! ( ) { } [ ] : = , \n \t é ☃".split(" ") + [" ", "${HOME}", "$$", "%h", "$(id)", "-p"]
+SINGLE = list("$%\\'\"`;&|<>*?~#!(){}[]:=, \n\té☃")
+ODD = [*SINGLE, "${HOME}", "$$", "%h", "$(id)", "-p"]
 
 
 def generated(count: int, pieces: list[str]) -> list[str]:
@@ -141,16 +141,18 @@ def generated(count: int, pieces: list[str]) -> list[str]:
     return ["".join(chance.choices(pieces, k=chance.randint(0, 9))) for _ in range(count)]
 
 
-@case("hive-escape-6")
+@case("hive-5.6")
 def test_a_thousand_odd_arguments_and_variables_arrive_as_they_were(bed: Bed) -> None:
     values = generated(1000, [*ODD, "a", "B", "7"])
-    show = "import json, os, sys; print(json.dumps([sys.argv[1:], [os.environ[f'V{n}'] for n in range(1000)]]))"
+    show = (
+        "import json, os, sys; print(json.dumps([sys.argv[1:], [os.environ[f'V{n}'] for n in range(1000)]]))"
+    )
     argv = ["/usr/bin/python3", "-c", show, *values]
     answer = bed.jail(argv, env=[f"V{n}={value}" for n, value in enumerate(values)])
     assert json.loads(answer["stdout"]) == [values, values]
 
 
-@case("hive-escape-7")
+@case("hive-5.7")
 def test_directories_with_odd_names_are_bound_as_they_are(bed: Bed) -> None:
     """As the working directory, as a writable grant and as a read-only one."""
     names = sorted({*generated(60, ODD), *ODD} - {""})
@@ -178,7 +180,7 @@ def test_directories_with_odd_names_are_bound_as_they_are(bed: Bed) -> None:
     ]
 
 
-@case("hive-escape-7")
+@case("hive-5.7")
 def test_a_path_that_systemd_cannot_take_is_refused_before_anything_runs(bed: Bed) -> None:
     program = (
         "import os; os.makedirs(b'odd-\\xff'); os.chdir(b'odd-\\xff'); from corral import *\n"
@@ -192,7 +194,7 @@ def test_a_path_that_systemd_cannot_take_is_refused_before_anything_runs(bed: Be
 # ---- what is shared ----
 
 
-@case("hive-escape-9")
+@case("hive-5.9")
 def test_shared_memory_is_private_and_processes_outside_cannot_be_signalled(bed: Bed) -> None:
     bed.sh("echo host > /dev/shm/of-the-host-60999")
     try:
@@ -207,11 +209,13 @@ def test_shared_memory_is_private_and_processes_outside_cannot_be_signalled(bed:
         bed.sh("rm /dev/shm/of-the-host-60999")
 
 
-@case("hive-escape-11")
+@case("hive-5.11")
 def test_a_program_of_the_system_finds_no_token_of_the_user(bed: Bed) -> None:
     bed.sh("mkdir -p ~/.config/gh && echo 'oauth_token: gho-9' > ~/.config/gh/hosts.yml")
     try:
-        answer = bed.script("cat ~/.config/gh/hosts.yml; ls -A ~ ~/.config; env | grep -i -e token -e gh_ ; true")
+        answer = bed.script(
+            "cat ~/.config/gh/hosts.yml; ls -A ~ ~/.config; env | grep -i -e token -e gh_ ; true"
+        )
     finally:
         bed.sh("rm -r ~/.config/gh")
     assert "gho-9" not in answer["stdout"]

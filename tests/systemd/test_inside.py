@@ -62,7 +62,8 @@ def test_temporary_directories_are_private_and_a_workspace_in_one_still_works(be
 def test_the_key_is_there_when_it_is_given_and_its_name_is_nowhere_when_not(bed: Bed) -> None:
     show = ["bash", "-c", "env"]
     assert "ANTHROPIC_API_KEY=k-1\n" in bed.jail(show, api_key="k-1")["stdout"]
-    for policy in ({}, {"environment": []}):
+    for rules in ({}, {"environment": []}):
+        policy: dict[str, object] = dict(rules)
         answer = bed.jail(show, variables={"ANTHROPIC_API_KEY": "of the caller"}, policy=policy)
         assert "ANTHROPIC" not in answer["stdout"]
 
@@ -144,7 +145,9 @@ def test_a_limit_that_the_manager_cannot_hold_is_held_by_the_launcher(bed: Bed) 
     assert bed.jail(grow)["stdout"] == f"{300 << 20}\n"
     held = bed.jail(grow, policy={"limits": {"memory": 64 << 20}})
     assert held["exit_code"] != 0
-    many = ["bash", "-c", "for i in $(seq 60); do sleep 5 & done; echo all"]
+    fork = "import os, time\nfor n in range(60):\n if os.fork() == 0: time.sleep(9)\nprint('all')"
+    many = ["/usr/bin/python3", "-c", fork]
+    assert bed.jail(many)["stdout"] == "all\n"
     bounded = bed.jail(many, policy={"limits": {"processes": 20}})
     assert "Resource temporarily unavailable" in bounded["stderr"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ def arguments(answer: dict[str, Any]) -> list[str]:
 
 
 def properties(argv: list[str], name: str) -> list[str]:
-    given = [after for before, after in zip(argv, argv[1:], strict=False) if before == "-p"]
+    given = [after for before, after in itertools.pairwise(argv) if before == "-p"]
     return [text.partition("=")[2] for text in given if text.startswith(f"{name}=")]
 
 

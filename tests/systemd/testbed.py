@@ -62,11 +62,20 @@ class Testbed:
 
     def command(self, argv: Sequence[str], variables: Mapping[str, str] | None = None) -> list[str]:
         """The words that run this inside, as the user and in its home."""
-        enter = ["nsenter", f"--target={self._init}", "--mount", "--pid", "--cgroup", "--ipc", "--uts", "--root"]
+        enter = [
+            "nsenter",
+            f"--target={self._init}",
+            "--mount",
+            "--pid",
+            "--cgroup",
+            "--ipc",
+            "--uts",
+            "--root",
+        ]
         become = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", "--"]
         given = {**VARIABLES, **(variables or {})}
         clean = ["env", "-i", "-C", HOME, *(f"{name}={value}" for name, value in given.items())]
-        return [*enter, f"--wd={'/'}", "--", *become, *clean, *argv]
+        return [*enter, "--wd=/", "--", *become, *clean, *argv]
 
     def run(
         self, *argv: str, variables: Mapping[str, str] | None = None, stdin: str = ""
@@ -76,24 +85,34 @@ class Testbed:
 
     def start(self, *argv: str, variables: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        return subprocess.Popen(self.command(argv, variables), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(
+            self.command(argv, variables), stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
 
-    def units(self) -> list[str]:
-        """Units of ours that are still loaded, running or failed."""
-        listed = self.run("systemctl", "--user", "list-units", "--all", "--no-legend", "--plain", "corral-*")
-        return listed.stdout.split("\n")[:-1]
+    def inside(self, path: str) -> Path:
+        """A path of the testbed's, for root outside."""
+        return Path(f"/proc/{self._init}/root{path}")
 
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._init, signal.SIGKILL)
         self._client.wait()
-        sweep = ["unshare", "--mount", "--propagation=private", "--", sys.executable, __file__, "sweep", self._cgroup]
+        sweep = [
+            "unshare",
+            "--mount",
+            "--propagation=private",
+            "--",
+            sys.executable,
+            __file__,
+            "sweep",
+            self._cgroup,
+        ]
         subprocess.run(sweep, check=True)
         shutil.rmtree(self.directory)
 
 
 @contextlib.contextmanager
-def testbed(*, deny: Sequence[str] = (), log: str = "") -> Iterator[Testbed]:
+def new_testbed(*, deny: Sequence[str] = (), log: str = "") -> Iterator[Testbed]:
     """``deny``: the manager gets EPERM for these namespaces, as on hosts that close them. ``log``: its log level."""
     directory = Path(tempfile.mkdtemp(prefix="corral-bed-", dir="/var/tmp"))
     directory.chmod(0o755)
@@ -227,7 +246,7 @@ def close_namespaces(names: Sequence[str]) -> None:
         raise OSError(ctypes.get_errno(), "the filter was not taken")
 
 
-def start_manager(deny: Sequence[str], log: str) -> int:
+def start_manager(deny: Sequence[str], log: str) -> int:  # noqa: RET503 - the child becomes the manager
     manager = next(path for path in MANAGERS if os.access(path, os.X_OK))
     pid = os.fork()
     if pid:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from corral import LocalEnvironment, Policy
-from corral.tools.call import Cancel
 from corral.tools.engine import Engine
 
 
@@ -26,8 +25,9 @@ class Room:
         return made
 
     def call(
-        self, tool: str, *, client: str = "", request: str = "", cancel: Cancel | None = None, **args: Any
+        self, tool: str, *, client: Any = "", request: Any = "", cancel: Any = None, **args: Any
     ) -> dict[str, Any]:
+        """``client``, ``request`` (its id) and ``cancel`` are the envelope's; all else are the tool's arguments."""
         asked: dict[str, Any] = {"tool": tool, "args": args}
         if client:
             asked["client"] = client

@@ -72,7 +72,7 @@ class Audit:
         self._write(
             "call",
             tool=_text(request.get("tool")),
-            arguments=digest(canonical(arguments)),
+            arguments=fingerprint(arguments),
             risk=_text(response.get("risk")),
             decision=decision(arguments, response),
             code=_text(code),
@@ -140,12 +140,15 @@ def shown(posture: Posture | None) -> str | None:
     return f"{posture.mode} {posture.mechanism} network-{posture.network} {proven}"
 
 
-def canonical(value: object) -> bytes:
-    """The same bytes for the same arguments, in whatever order they were given."""
+def fingerprint(arguments: object) -> str | None:
+    """The same for the same arguments, in whatever order they were given; None for what no JSON can hold."""
     import json
 
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=repr)
-    return text.encode("utf-8", "surrogatepass")
+    try:
+        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return digest(text.encode("utf-8", "surrogatepass"))
 
 
 def _text(value: object) -> str | None:

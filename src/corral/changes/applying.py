@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from corral.changes.change import DIRECTORY, FILE, LINK, Change, Node, selects
@@ -40,17 +40,19 @@ def apply(
     layers: Layers,
     paths: Sequence[str] | None = None,
     *,
+    exact: Collection[str] | None = None,
     allow_exec: bool = False,
     overwrite: Sequence[str] = (),
     partial: Mapping[str, bytes] | None = None,
     progress: Progress | None = None,
 ) -> Applied:
-    """``paths`` None: all. What runs later needs its own name among them, or ``allow_exec``. ``overwrite``: paths of
+    """``paths``: these, and what is below them; None: all. ``exact``: the changes of just these paths instead. What
+    runs later needs its own name among them, or ``allow_exec``. ``overwrite``: paths of
     conflicts that are applied nevertheless. ``partial``: of a file only this content, some of its hunks."""
     with alone(layers, "apply"):
         record, notes = settled_record(layers)
         changes = current(layers, record.changes)
-        chosen, left = choose(changes, paths, allow_exec=allow_exec)
+        chosen, left = choose(changes, paths, exact=exact, allow_exec=allow_exec)
         _refuse_conflicts([c for c in chosen if c.conflict and not selects(tuple(overwrite), c)])
         if not chosen:
             _clear_if_idle(layers, record)
@@ -75,7 +77,11 @@ def _clear_if_idle(layers: Layers, record: Record) -> None:
 
 
 def choose(
-    changes: Sequence[Change], paths: Sequence[str] | None, *, allow_exec: bool
+    changes: Sequence[Change],
+    paths: Sequence[str] | None,
+    *,
+    exact: Collection[str] | None = None,
+    allow_exec: bool,
 ) -> tuple[list[Change], list[tuple[Change, str]]]:
     """What is to be applied, with the directories it needs, and what stays behind."""
     for path in paths or ():
@@ -83,12 +89,13 @@ def choose(
             raise PolicyError(f"nothing is changed at {path or '.'}", path=path)
     left: list[tuple[Change, str]] = []
     chosen: dict[str, Change] = {}
+    named = {*(paths or ()), *(exact or ())}
     for change in changes:
-        if not selects(paths, change):
+        if not (selects(paths, change) if exact is None else change.path in exact):
             continue
         if change.refused:
             left.append((change, change.refused))
-        elif change.runs_later and not allow_exec and change.path not in (paths or ()):
+        elif change.runs_later and not allow_exec and change.path not in named:
             left.append((change, f"runs later: {change.flags[0].reason}; name it, or --allow-exec"))
         else:
             chosen[change.path] = change

@@ -148,7 +148,12 @@ class Comparison:
             return None
         # With several names it may be a link to something that is still there.
         is_new = before is None and path not in self._previous and after is not None and after.names == 1
-        if is_new and marks is not None and marks.copied_up and (behind is None or not self._lower.look(behind)):
+        if (
+            is_new
+            and marks is not None
+            and marks.copied_up
+            and (behind is None or not self._lower.look(behind))
+        ):
             self._moved_in.append((path, marks.origin_inode))
         attributes = self._attributes(path, marks, before) if marks is not None else ()
         kind = self._kind(path, before, after) or ("attributes" if attributes else "")

@@ -100,13 +100,13 @@ def carry_out(
             if step.action == "put":
                 stage(step)
                 _note_staged(lower, step)
-        _sync(lower)
+        sync(lower)
         journal.state = MOVING
         journal.save(layers)
         for step in journal.steps:
             if not step.early:
                 _move(lower, step)
-        _sync(lower)
+        sync(lower)
         journal.state = MOVED
         journal.save(layers)
     except BaseException:
@@ -216,7 +216,7 @@ def _inode_at(parent: Parent, name: str) -> int:
         return 0
 
 
-def _sync(lower: Tree) -> None:
+def sync(lower: Tree) -> None:
     """Once for all of it: a sync a file would take minutes for a large tree."""
     fd = os.open(".", LIST, dir_fd=lower.anchor.fd)
     try:
@@ -238,7 +238,7 @@ def undo(layers: Layers, lower: Tree, journal: Journal) -> None:
                 _undo_step(layers, lower, journal, step, parent)
         except (FileNotFoundError, NotADirectoryError):
             continue  # its directory is gone, and what was in it with it
-    _sync(lower)
+    sync(lower)
     end(layers)
 
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOCK = "lock"
+LOCK, BELONGS = "lock", "layers"
 
 
 class Layers(Record):
@@ -32,14 +32,49 @@ class Layers(Record):
 
 def jail_layers(state: str, jail: str, lower: str, attributes: str = "user") -> Layers:
     """Those of a casual jail's home."""
-    base = os.path.join(state, "jails", jail)
-    return Layers(lower, os.path.join(base, "changes"), os.path.join(base, "sealed"), attributes)
+    return _layers(os.path.join(state, "jails", jail), lower, attributes)
 
 
 def review_layers(state: str, jail: str, lower: str, attributes: str = "user") -> Layers:
     """Those of a workspace that is reviewed before it is changed."""
-    base = os.path.join(state, "jails", jail, "review")
+    return _layers(os.path.join(state, "jails", jail, "review"), lower, attributes)
+
+
+def _layers(base: str, lower: str, attributes: str) -> Layers:
     return Layers(lower, os.path.join(base, "changes"), os.path.join(base, "sealed"), attributes)
+
+
+def remember(layers: Layers) -> None:
+    """Which directory these layers belong to. Changes to one directory are no changes to another."""
+    told = remembered(os.path.dirname(layers.sealed))
+    if told is not None and told.lower != layers.lower and has_entries(layers.upper):
+        raise Refused(
+            f"this jail still holds changes to {told.lower}; apply or discard them first",
+            path=told.lower,
+            rule="changes",
+            grant="corral changes discard",
+        )
+    if told is None or (told.lower, told.attributes) != (layers.lower, layers.attributes):
+        lines = f"{layers.attributes}\n{os.fsencode(layers.lower).hex()}"
+        write_whole(layers.in_sealed(BELONGS), lines.encode())
+
+
+def remembered(base: str) -> Layers | None:
+    """The layers that are kept in a directory, if anything ever ran in them."""
+    try:
+        with open(os.path.join(base, "sealed", BELONGS)) as file:
+            attributes, lower = file.read().split("\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return _layers(base, os.fsdecode(bytes.fromhex(lower)), attributes)
+
+
+def has_entries(directory: str) -> bool:
+    try:
+        with os.scandir(directory) as entries:
+            return any(True for _ in entries)
+    except FileNotFoundError:
+        return False
 
 
 def open_lock(layers: Layers) -> int:

@@ -9,7 +9,7 @@ import fcntl
 import os
 import time
 
-from corral.changes.layers import lock_alone, open_lock, write_whole
+from corral.changes.layers import lock_alone, open_lock, remember, write_whole
 from corral.record import Record
 
 TYPE_CHECKING = False
@@ -49,6 +49,7 @@ def begin(layers: Layers, hidden: Sequence[str] = ()) -> int:
         while True:
             if lock_alone(fd):
                 _finish_what_was_left(layers)
+                remember(layers)
                 _mark(layers, hidden)
                 fcntl.flock(fd, fcntl.LOCK_SH)
                 return fd

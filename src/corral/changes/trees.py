@@ -91,6 +91,15 @@ class Tree:
                 return None
             raise
 
+    def is_blocked(self, path: str) -> bool:
+        """Whether something that is no directory, a link perhaps, stands where one must be on the way."""
+        names = path.split("/")
+        for count in range(1, len(names)):
+            info = self.look("/".join(names[:count]))
+            if info is None or not is_directory(info):
+                return info is not None
+        return False
+
     def node(self, path: str, known: Node | None = None) -> Node | None:
         """What stands there, with its digest. ``known``: the same from earlier, whose digest holds if nothing moved."""
         info = self.look(path)

@@ -103,8 +103,11 @@ def _plain(record: Finding | BackendFinding | ModeFinding) -> dict[str, object]:
 def _json(findings: list[Finding], backends: list[BackendFinding], modes: list[ModeFinding]) -> str:
     import json
 
-    parts = {"host": findings, "backends": backends, "modes": modes[1:]}
-    return json.dumps({name: [_plain(found) for found in part] for name, part in parts.items()}, indent=2)
+    host = [_plain(finding) for finding in findings]
+    tiers = [_plain(backend) for backend in backends]
+    return json.dumps(
+        {"host": host, "backends": tiers, "modes": [_plain(mode) for mode in modes[1:]]}, indent=2
+    )
 
 
 def _text(findings: list[Finding], backends: list[BackendFinding], modes: list[ModeFinding]) -> str:

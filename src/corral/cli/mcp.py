@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from corral.cli.serving import chosen_tools, directory_of, help_text, policy_of, typed
 from corral.errors import NotEnforceable, PolicyError
 
@@ -21,6 +23,10 @@ def main(subcommand: str, words: list[str]) -> int:
         return 0
     if given.parsed.words:
         raise PolicyError(f"corral mcp takes no argument: {given.parsed.words[0]!r}")
+    if sys.stdin.isatty():
+        print(
+            "corral: a client speaks MCP to this on its standard input; docs/mcp.md says how", file=sys.stderr
+        )
     tools = chosen_tools(given.own.get("--tools"))
     directory = directory_of(given.parsed)
     policy = policy_of(given.parsed, directory)

@@ -10,8 +10,8 @@ from corral.digest import digest
 from corral.errors import PolicyError
 from corral.jail.enclosure import REPLACED
 from corral.jail.fence import DEVICES
-from corral.jail.namespaces import SUMMARY_INSIDE, TEMPORARY, layered_homes
 from corral.jail.root import SYSTEM
+from corral.jail.scene import SUMMARY_INSIDE, TEMPORARY, layered_homes
 from corral.jail.survey import PROJECT_CONFIG
 from corral.paths.places import pin
 from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL

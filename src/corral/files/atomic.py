@@ -76,7 +76,7 @@ class Pending:
         self._existing = existing
         try:
             self.old = replaceable(parent, existing)
-            self.fd, self._name = _new_file(parent.fd, 0o666 if self.old is None else 0o600)
+            self.fd, self._name = _new_file(parent, 0o666 if self.old is None else 0o600)
         except BaseException:
             parent.close()
             raise
@@ -184,10 +184,14 @@ def may_write(parent: Parent, info: os.stat_result) -> bool:
     return os.access(parent.name, os.W_OK, dir_fd=parent.fd, effective_ids=True)
 
 
-def _new_file(directory: int, mode: int) -> tuple[int, str]:
+def _new_file(parent: Parent, mode: int) -> tuple[int, str]:
+    directory = parent.fd
     for _ in range(ATTEMPTS):
         name = PREFIX + os.urandom(RANDOM_BYTES).hex()
-        fd = os.open(name, NEW, mode, dir_fd=directory)
+        try:
+            fd = os.open(name, NEW, mode, dir_fd=directory)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, parent.path) from None
         try:
             if _is_ours(fd):
                 return fd, name

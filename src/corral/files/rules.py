@@ -14,7 +14,14 @@ from corral.files.view import is_below, longest
 from corral.paths.globs import matches
 from corral.paths.names import leads_out
 from corral.paths.opening import DIRECTORY
-from corral.paths.sensitive import KEY_MATERIAL, could_be_folded, folded_rule, folds_case, sensitive_rule
+from corral.paths.sensitive import (
+    KEY_MATERIAL,
+    could_be_folded,
+    folded_rule,
+    folds_case,
+    sensitive_rule,
+    with_backups,
+)
 from corral.state import config_directory, homes, state_directory
 
 TYPE_CHECKING = False
@@ -70,7 +77,8 @@ class FileRules:
         for grant in self.policy.grants:
             path = os.path.join(self._anchors[0].path, os.path.expanduser(grant.path))
             if grant.access == "hide":
-                self._put(self._hidden, path, f"hide {grant.path}")
+                for name in with_backups((path,)):
+                    self._put(self._hidden, name, f"hide {grant.path}")
             elif grant.access == "none":
                 self._put(self._granted, os.path.realpath(path), "")
             else:

@@ -1,5 +1,5 @@
-"""Stamps on disk: one line of JSON each, added at the end. The last line about a path counts; one without a stamp says that
-the path was taken away. Now and then the file is written anew, without what is old."""
+"""Stamps on disk: one line of JSON each, added at the end. The last line about a path counts; one without a stamp says
+that the path was taken away. Now and then the file is written anew, without what is old."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
-    # Path, and what a stamp is made of; None where it was taken away.
-    Row = tuple[str, list[object] | None]
+    # What a stamp is made of; None where the path was taken away.
+    Fields = list[Any]
+    Row = tuple[str, Fields | None]
 
 KEPT_SECONDS = 24 * 3600
 KEPT_AT_MOST = 4096
@@ -23,14 +25,14 @@ APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 ATTEMPTS = 100
 
 
-def load(store: str) -> dict[str, list[object]]:
+def load(store: str) -> dict[str, Fields]:
     """What is there and not too old, the oldest first. What is none of ours, or broken, counts for nothing."""
     try:
         with open(store, encoding="utf-8", errors="surrogatepass") as file:
             lines = file.read().split("\n")
     except (OSError, ValueError):
         return {}
-    known: dict[str, list[object]] = {}
+    known: dict[str, Fields] = {}
     oldest = time.time() - KEPT_SECONDS
     for line in lines:
         try:
@@ -79,7 +81,7 @@ def _write_anew(store: str) -> None:
     os.replace(new, store)
 
 
-def _text(rows: Iterable[tuple[str, list[object] | None]]) -> bytes:
+def _text(rows: Iterable[Row]) -> bytes:
     return b"".join(json.dumps([path, *(fields or ())]).encode("ascii") + b"\n" for path, fields in rows)
 
 

@@ -6,6 +6,7 @@ set), the digest decides. A file that is new, or gone, was not changed under any
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -84,8 +85,8 @@ class Stamps:
             self._known[path] = stamp
             while len(self._known) > KEPT_AT_MOST:
                 del self._known[next(iter(self._known))]
-            if self._store and not (before is not None and stamp.says_the_same(before)):
-                stampfile.add(self._store, [(path, list(stamp._values()))])
+            if before is None or not stamp.says_the_same(before):
+                self._write([(path, list(stamp._values()))])
 
     def forget(self, path: str) -> None:
         """It, and all below it: we took it away ourselves."""
@@ -93,8 +94,13 @@ class Stamps:
             gone = [name for name in self._known if name == path or name.startswith(path + "/")]
             for name in gone:
                 del self._known[name]
-            if gone and self._store:
-                stampfile.add(self._store, [(name, None) for name in gone])
+            self._write([(name, None) for name in gone])
+
+    def _write(self, rows: list[stampfile.Row]) -> None:
+        """For the next process. A full disk must not keep anybody from reading a file."""
+        if self._store and rows:
+            with contextlib.suppress(OSError):
+                stampfile.add(self._store, rows)
 
     def guard(self, path: str, parent: Parent) -> Callable[[], None]:
         """To be called before something else is put there."""

@@ -11,13 +11,14 @@ import select
 from _thread import allocate_lock
 
 from corral.errors import NotEnforceable, PolicyError
-from corral.jail import fence, landlock, namespaces
-from corral.jail.ground import Ground, make_ground
+from corral.jail import fence, landlock, namespaces, scene
+from corral.jail.ground import Ground, furnished_ground
 from corral.jail.layer import Layer, make_layer
 from corral.jail.plan import Draft, Plan
 from corral.jail.site import Site, find_masks, is_below, is_current, stamp_of
 from corral.jail.survey import Survey
-from corral.paths.places import Place, pin_beneath, pin_directory
+from corral.jail.view import View
+from corral.paths.places import Place, kernel_device, pin_beneath, pin_directory
 from corral.state import homes as account_homes
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     Compiled = tuple[tuple[Step, ...], tuple[int, ...], bytes]
 
 REPLACED = "an empty one instead"
-GROUNDS = 8  # runs at once that need not make a network of their own
+GROUNDS = 32  # runs at once that need not set their own scene
 
 
 class Enclosure(Survey):
@@ -59,7 +60,10 @@ class Enclosure(Survey):
         self._compiled: dict[tuple[str, bool, Ground | None, bool], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
         self._grounds: list[Ground] = []
-        self._grounds_made = 0
+        self._born: dict[Ground, int] = {}  # grounds whose scene is set, by the generation of what it shows
+        self._generation = 0
+        self._made = 0
+        self._runs = 0
         self._masks: Masks | None = None
         self._layers: dict[str, Layer] = {}
         self._mounts = -1
@@ -151,22 +155,55 @@ class Enclosure(Survey):
             return systemd.carrier(self.policy, self._site(self.root, None, False), self._current_masks())
 
     def take_ground(self) -> Ground | None:
-        """Namespaces to stand on, for one run alone; None where there are none to spare."""
+        """Namespaces to start from, for one run alone; None where there are none to spare. The first run makes its own:
+        many an environment has only one."""
         if self.choice.backend != "namespaces":
             return None
-        if self._stage is not None:
-            return self.staged_ground()  # what all runs share is mounted there
         with self._lock:
+            if not self._is_current():
+                self._forget()
             if self._grounds:
                 return self._grounds.pop()
-            if self._grounds_made == GROUNDS:
-                return None  # other runs have them; this one makes its own
-            self._grounds_made += 1
-        return make_ground(self.host, ["user", "net"] if self.policy.network == "off" else ["user"])
+            self._runs += 1
+            if self._runs == 1 or self._made == GROUNDS or not self._may_be_set():
+                return self.staged_ground()  # other runs have them; this one makes its own
+            self._made += 1
+            born = self._generation
+            site = self._site(self.root, None, False)
+            masks = self._current_masks()
+        ground = self._set_scene(site, masks)
+        with self._lock:
+            if ground is None:
+                self._made -= 1
+                return self.staged_ground()
+            self._born[ground] = born
+            return ground
+
+    def _may_be_set(self) -> bool:
+        """A strict root leaves no process list behind, without which a run gets none of its own."""
+        return self.policy.mode != "strict"
+
+    def _set_scene(self, site: Site, masks: Masks) -> Ground | None:
+        kinds = ["user", "mnt", *(["net"] if self.policy.network == "off" else [])]
+        stage = self.staged_ground()
+        if stage is not None:
+            site = site.replace(ground=stage, stage=self._stage_path())
+
+        def furnish(draft: Draft) -> None:
+            scene.add_scene(View(draft), self.policy, site, self.host, masks)
+
+        ground, _ = furnished_ground(self.host, kinds, furnish, on=stage)
+        return ground
 
     def give_back(self, ground: Ground | None) -> None:
-        if ground is not None and not self.is_staged(ground):
-            self._grounds.append(ground)
+        if ground is None or self.is_staged(ground):
+            return
+        with self._lock:
+            if self._born.get(ground) == self._generation and self._mounts >= 0:
+                self._grounds.append(ground)
+                return
+            self._born.pop(ground, None)
+        ground.close()  # what it shows is not what is there now
 
     # ---- the home that runs share ----
 
@@ -188,12 +225,15 @@ class Enclosure(Survey):
             self.jail,
             self.host,
             self._terms(),
-            lambda draft: namespaces.add_stage(draft, policy, top, copies, masks),
+            lambda draft: scene.add_stage(draft, policy, top, copies, masks),
             (f"{top}/tmp", *(copy.staged for copy in copies)),
             (home.uid, home.gid) if home is not None else None,
             began,
         )
         named.record(self.jail, policy.mode, self.root.path)
+
+    def _stage_path(self) -> str:
+        return self.jail.part("stage") if self.jail is not None else ""
 
     def staged_ground(self) -> Ground | None:
         return self._stage.ground if self._stage is not None else None
@@ -214,7 +254,7 @@ class Enclosure(Survey):
         where = os.path.join(self.root.path, cwd) if cwd else self.root.path
         key = (where, inline, ground, terminal)
         with self._lock:
-            if not self._is_current():
+            if ground is None and not self._is_current():
                 self._forget()
             found = self._compiled.get(key)
             if found is None:
@@ -256,7 +296,7 @@ class Enclosure(Survey):
 
     def _working_directory(self, where: str) -> Place:
         """One below /tmp that nobody put there lies in the jail's own."""
-        top = next((top for top in namespaces.TEMPORARY if is_below(where, top) and where != top), None)
+        top = next((top for top in scene.TEMPORARY if is_below(where, top) and where != top), None)
         places = (*self.roots, *self.writable, *self.read_only)
         if top is None or self.choice.backend != "namespaces" or any(is_below(where, p.path) for p in places):
             return pin_directory(where, "working directory")
@@ -291,13 +331,14 @@ class Enclosure(Survey):
             layers={home: layer.place for home, layer in self._current_layers().items()},
             home=self.home,
             review=self.review,
-            stage=self.jail.part("stage") if self.jail and self.is_staged(ground) else "",
+            stage=self._stage_path() if self.is_staged(ground) else "",
+            is_set=ground in self._born,
         )
 
     def _make_mount_points(self, temp: Place) -> None:
         """What is granted below /tmp or /var/tmp needs a place to stand in the directory that covers them."""
         for place in (*self.writable, *self.read_only, *self._home_places):
-            top = next((t for t in namespaces.TEMPORARY if is_below(place.path, t)), None)
+            top = next((t for t in scene.TEMPORARY if is_below(place.path, t)), None)
             if top is None or place.path == top:
                 continue
             relative = place.path[len(top) + 1 :]
@@ -322,7 +363,7 @@ class Enclosure(Survey):
 
             homes = hidden_homes(self._site(self.root, None, False))
             return {**dict.fromkeys(homes, REPLACED), **dict.fromkeys(masks.covered, "over-mount")}
-        layered = namespaces.layered_homes(self._home_places, self.writable, self.host)
+        layered = scene.layered_homes(self._home_places, self.writable, self.host)
         found = dict.fromkeys(masks.covered, "over-mount")
         for home, names in masks.below_home.items():
             for name in names:
@@ -377,10 +418,30 @@ class Enclosure(Survey):
             return False
         if self._watch.poll(0):
             return False
-        whole = all(layer.is_whole() for layer in self._layers.values())
+        whole = all(layer.is_whole() for layer in self._layers.values()) and self._is_unmoved()
         return whole and (self._masks is None or is_current(self._masks))
 
+    def _is_unmoved(self) -> bool:
+        """Whether each place is still where it was pinned: a scene would go on showing what was moved away. A plan
+        without one compares them itself, and refuses."""
+        if not self._born:
+            return True
+        for place in (*self.writable, *self.read_only):
+            try:
+                info = os.stat(place.path, follow_symlinks=False)
+            except OSError:
+                return False
+            if (info.st_ino, kernel_device(info.st_dev)) != (place.inode, place.device):
+                return False
+        return True
+
     def _forget(self) -> None:
+        self._generation += 1
+        while self._grounds:
+            ground = self._grounds.pop()
+            self._born.pop(ground, None)
+            ground.close()
+        self._made = 0
         self._masks = None
         self._drop_layers()
         self._compiled.clear()

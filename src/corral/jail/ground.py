@@ -62,33 +62,34 @@ def add_on(draft: Draft, held: list[tuple[str, str]], kinds: list[str]) -> None:
         draft.add("loopback", why="a network with nothing in it but itself")
 
 
-def make_ground(host: Host, kinds: list[str]) -> Ground | None:
-    """None if that fails: each run then makes its own."""
-    return furnished_ground(host, kinds)[0]
-
-
 def furnished_ground(
     host: Host,
     kinds: list[str],
     furnish: Callable[[Draft], None] | None = None,
     inside: tuple[int, int] | None = None,
     places: tuple[str, ...] = (),
+    on: Ground | None = None,
 ) -> tuple[Ground | None, str]:
     """Start a process in new namespaces, open them, let it go; or why that failed. ``furnish`` adds what is to be
-    mounted there, and ``places`` are opened as they are seen there."""
+    mounted there, and ``places`` are opened as they are seen there. ``on``: a ground it starts from."""
     draft = Draft()
+    held = add_held(draft, on)
     draft.add("close", why="close every other descriptor")
-    add_own(draft, host, kinds, inside)
+    if held:
+        add_on(draft, held, [kind for kind in kinds if kind != "user"])
+    else:
+        add_own(draft, host, kinds, inside)
     if furnish is not None:
         furnish(draft)
     draft.add("nonewprivs", why="set-uid programs gain nothing")
     draft.add("nocaps", why="empty every capability set")
     path = launcher_path()
-    words = Plan("namespaces", tuple(draft.steps), (path, "--wait")).inline()
+    words = Plan("namespaces", tuple(draft.steps), (path, "--wait")).words()
     stdin, keep = os.pipe()
     up, stdout = os.pipe()
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, stdin, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, stdout, n) for n in (1, 2)]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in draft.passed]
     pid = os.posix_spawn(path, [path, *words], {}, file_actions=actions)
     os.close(stdin)
     os.close(stdout)

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import os
 import select
-import stat
 from _thread import allocate_lock
 
 from corral.errors import NotEnforceable
-from corral.jail import fence, kernel
+from corral.jail import fence, kernel, namespaces
 from corral.jail.ground import Ground, add_held
 from corral.jail.kernel import CLONE_NEW
 from corral.jail.launch import Launch
-from corral.jail.namespaces import TEMPORARY
 from corral.jail.stdio import Pipes
 
 TYPE_CHECKING = False
@@ -51,39 +49,17 @@ def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host) -> None:
     if policy.limits.processes is not None:
         limit = policy.limits.processes
         draft.add("rlimit", kernel.RLIMIT["processes"], limit, why=f"at most {limit} processes")
-    _add_places(draft, site, host, rules)
-    cwd = draft.open_path(site.cwd.path, stat.S_IFDIR, "the working directory, as the jail shows it")
-    draft.add("chdir", cwd, why=f"work in {site.cwd.path}")
-    draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
-    for slot in kept:
-        draft.add("keep", slot, why="a descriptor the caller leaves to the command")
-    draft.add("nonewprivs", why="set-uid programs gain nothing")
-    own_network, nests = policy.network == "off", fence.leaves_nesting_open(policy, host)
+    own_network = policy.network == "off"
     scopes = 0 if own_network else kernel.SCOPE_ABSTRACT
-    if nests:
-        fence.add_scopes(draft, host, scopes)
-    else:
-        rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
-        fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
-    fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False, nesting=nests)
-
-
-def _add_places(draft: Draft, site: Site, host: Host, rules: Rules) -> None:
-    copies = [copy.place for copy in (site.home, site.review) if copy is not None]
-    for place in site.writable:
-        if place not in copies:
-            slot = draft.open_place(place, f"{place.path} is writable")
-            rules.append((slot, kernel.WRITE, not place.is_directory))
-    for place in copies:
-        slot = draft.open_path(place.path, stat.S_IFDIR, f"{place.path}, the jail's own")
-        rules.append((slot, kernel.WRITE, False))
-    for path in TEMPORARY:
-        known = (site.temp.device, site.temp.inode) if site.temp is not None else ()
-        slot = draft.open_path(path, stat.S_IFDIR, f"the private {path}", *known)
-        rules.append((slot, kernel.WRITE, False))
-    for path, rights in (("/dev/shm", kernel.WRITE), ("/dev/pts", kernel.TERMINALS)):
-        if host.is_root or os.path.isdir(path):
-            rules.append((draft.open_path(path, stat.S_IFDIR, f"the private {path}"), rights, False))
+    namespaces.add_fence(draft, policy, site, host, rules, kept, site.cwd.path, scopes)
+    fence.add_privileges(
+        draft,
+        policy,
+        host,
+        own_network=own_network,
+        shared_with_host=False,
+        nesting=fence.leaves_nesting_open(policy, host),
+    )
 
 
 class SharedJail:

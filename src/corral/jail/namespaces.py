@@ -8,8 +8,7 @@ import stat
 
 from corral.jail import fence, kernel
 from corral.jail.ground import add_held, add_on, add_own
-from corral.jail.root import add_root
-from corral.jail.site import is_below, submounts
+from corral.jail.scene import TEMPORARY, add_scene, has_own_devices
 from corral.jail.view import PRIVATE, READ_ONLY, View
 
 TYPE_CHECKING = False
@@ -17,24 +16,11 @@ if TYPE_CHECKING:
     from corral.jail.fence import Rules
     from corral.jail.host import Host
     from corral.jail.plan import Draft
-    from corral.jail.site import Home, Masks, Site
-    from corral.paths.places import Place
+    from corral.jail.site import Masks, Site
     from corral.policy import Policy
 
 NAME = "namespaces"
 
-TEMPORARY = ("/tmp", "/var/tmp")
-STAGED_TEMP = "40%"  # of memory, for the /tmp of a named jail
-SUMMARY_INSIDE = "/run/corral/summary.json"
-# What a jail that runs as root sees of /dev. Others see the host's, where their uid and Landlock hold them.
-ROOT_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-DEVICE_LINKS = {
-    "fd": "/proc/self/fd",
-    "stdin": "/proc/self/fd/0",
-    "stdout": "/proc/self/fd/1",
-    "stderr": "/proc/self/fd/2",
-    "ptmx": "pts/ptmx",
-}
 # Parts of /proc that change the host when kernel uid 0 writes them, capabilities or not.
 ROOT_PROC = ("sys", "sysrq-trigger", "irq", "bus", "fs")
 
@@ -56,7 +42,7 @@ def claims(policy: Policy, host: Host) -> set[str]:
 def compile_plan(
     draft: Draft, policy: Policy, site: Site, host: Host, masks: Masks, *, inline: bool = False
 ) -> None:
-    """Every place is opened by its path inside the new mount namespace, and compared with what was pinned."""
+    """The scene, unless the ground has it, then what is this run's own, then the fence."""
     rules: Rules = []
     kept = fence.add_streams(draft, site, rules)
     fence.add_devices(draft, rules, site.devices, inline=inline)
@@ -64,59 +50,32 @@ def compile_plan(
     draft.add("close", why="close every other descriptor")
     fence.add_limits(draft, policy)
     _enter_namespaces(draft, policy, site, host, held)
-    strict = policy.mode == "strict"
-    own_dev = host.is_root or strict
     view = View(draft)
-    homes = _add_sources(view, policy, site, host, masks, rules)
-    devices = _take_devices(view) if own_dev else {}
     # A strict root has no process list to be seen, and then the kernel gives no other: it is made before.
-    proc = _make_proc(draft) if strict and not host.no_proc else ""
-    root = add_root(view) if strict else ""
-    if not root:
-        draft.add("readonly", why="all that is mounted becomes read-only")
-    covered = masks.covered + tuple(
-        os.path.join(home, name)
-        for home, names in masks.below_home.items()
-        if home not in homes
-        for name in names
-    )
-    scratch = _Scratch(view, policy)
-    empties = {}
-    if covered:
-        empties = {
-            stat.S_IFDIR: scratch.make("d", "dir", 0o555),
-            stat.S_IFREG: scratch.make("f", "file", 0o444),
-        }
-    _add_devices(view, scratch, devices, rules, own=own_dev)
-    if not strict:
-        _add_run(scratch)
-    _add_temporary(scratch, site, rules)
-    view.put_waiting()
-    _cover(view, covered, empties)
+    proc = _make_proc(draft) if policy.mode == "strict" and not host.no_proc else ""
+    root = add_scene(view, policy, site, host, masks) if not site.is_set else ""
+    _add_devices(draft, policy, has_own_devices(policy, host))
     if not host.no_proc:
-        _add_proc(view, policy, host, proc or _make_proc(draft))
+        _add_proc(draft, policy, host, proc or _make_proc(draft))
     if root:
         draft.add("attributes", root, READ_ONLY, why="nothing is added to the root")
-    _add_process_limit(draft, policy)
+    if policy.limits.processes is not None:
+        limit = policy.limits.processes
+        draft.add("rlimit", kernel.RLIMIT["processes"], limit, why=f"at most {limit} processes")
     draft.add("init", why="a PID 1 that reaps and ends the tree")
     where = site.cwd.path
-    if strict and not view.shows(where):
+    if root and not view.shows(where):
         where = site.home.place.path if site.home else "/"
-    cwd = draft.open_path(where, stat.S_IFDIR, "the working directory, as the jail shows it")
-    draft.add("chdir", cwd, why=f"work in {where}")
-    draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
-    for slot in kept:
-        draft.add("keep", slot, why="a descriptor the caller leaves to the command")
-    draft.add("nonewprivs", why="set-uid programs gain nothing")
-    nests = fence.leaves_nesting_open(policy, host)
-    if nests:
-        fence.add_scopes(draft, host)
-    else:
-        rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
-        # The network namespace is empty where the network is off; loopback works in it.
-        fence.add_rules(draft, host, rules, tcp_closed=False)
     own_network = policy.network == "off"
-    fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False, nesting=nests)
+    add_fence(draft, policy, site, host, rules, kept, where, fence.ALL_SCOPES)
+    fence.add_privileges(
+        draft,
+        policy,
+        host,
+        own_network=own_network,
+        shared_with_host=False,
+        nesting=fence.leaves_nesting_open(policy, host),
+    )
 
 
 def _enter_namespaces(
@@ -131,240 +90,26 @@ def _enter_namespaces(
         add_own(draft, host, ["user", *kinds], (site.home.uid, site.home.gid) if site.home else None)
 
 
-def _add_process_limit(draft: Draft, policy: Policy) -> None:
-    limit = policy.limits.processes
-    if limit is not None:
-        draft.add("rlimit", kernel.RLIMIT["processes"], limit, why=f"at most {limit} processes")
-
-
-def _add_sources(view: View, policy: Policy, site: Site, host: Host, masks: Masks, rules: Rules) -> set[str]:
-    """Clones of all that stays real. Returns the homes that a mask layer covers."""
-    review = site.review
-    for place in site.writable:
-        if review is not None and place.path == review.place.path:
-            continue
-        slot = view.take(place, PRIVATE, f"{place.path} is writable")
-        rules.append((slot, kernel.WRITE, not place.is_directory))
-    if review is not None:
-        slot = _add_copy(view, review, (), bool(site.stage), "/var/tmp")
-        view.wait(review.place.path, slot, stat.S_IFDIR, f"{review.place.path}, as it is reviewed")
-        rules.append((slot, kernel.WRITE, False))
-    for place in site.read_only:
-        view.take(place, READ_ONLY, f"{place.path} is visible, read-only")
-    if site.temp is not None or site.stage:
-        for path in TEMPORARY:
-            slot = _clone_temp(view, site, path)
-            view.wait_private(path, slot, f"a private {path}")
-            if site.stage:
-                view.growing[path] = slot
-            rules.append((slot, kernel.WRITE, False))
-    if site.summary is not None:
-        why = "a summary of this jail for whoever asks inside"
-        view.wait(SUMMARY_INSIDE, view.clone(site.summary, READ_ONLY, why), stat.S_IFREG, why)
-    if policy.network == "open" and site.resolver is not None:
-        view.take(site.resolver, READ_ONLY, "the resolver's configuration")
-    return _add_homes(view, policy, site, host, masks, rules)
-
-
-def _clone_temp(view: View, site: Site, path: str) -> str:
-    why = f"a private {path}"
-    if site.stage:
-        staged = view.draft.open_path(f"{site.stage}/tmp", stat.S_IFDIR, why)
-        return view.draft.fill("tree", staged, PRIVATE, why=why)
-    assert site.temp is not None
-    return view.clone(site.temp, PRIVATE, why)
-
-
-def _add_homes(view: View, policy: Policy, site: Site, host: Host, masks: Masks, rules: Rules) -> set[str]:
-    """Returns those in which nothing needs a cover: a layer hides what is hidden, or they are the jail's own."""
-    own, draft = site.home, view.draft
-    others = tuple(home for home in site.homes if own is None or home.path != own.place.path)
-    layered = layered_homes(others, site.writable, host) if policy.mode != "strict" else set()
-    homes = [home for home in others if home.path in layered]
-    opened = {home.path: _open_home(draft, home, site.layers.get(home.path)) for home in homes}
-    if own is not None:
-        names = masks.below_home.get(own.place.path, ())
-        slot = (
-            _add_copy(view, own, names, bool(site.stage), "/tmp")
-            if own.copied
-            else view.clone(own.layers[0], PRIVATE, "a home of the jail's own")
-        )
-        wait = view.wait_private if not own.copied else view.wait_directory
-        wait(own.place.path, slot, "home, the jail's own")
-        view.growing[own.place.path] = slot
-        rules.append((slot, kernel.WRITE, False))
-        layered |= {own.place.path}
-        for path, place in own.over:
-            view.wait(
-                path, view.clone(place, READ_ONLY, f"{path}, for the user inside"), stat.S_IFREG, f"{path}"
-            )
-    for home in homes:  # last: a layer made here is kept below /tmp, and covers what lies there
-        _add_home(view, home, masks.below_home.get(home.path, ()), *opened[home.path])
-    return layered
-
-
-def layered_homes(homes: tuple[Place, ...], writable: tuple[Place, ...], host: Host) -> set[str]:
-    """Homes that a mask layer can cover: not where home itself is writable, where something is mounted in it, or
-    where the kernel refuses."""
-    if host.no_overlay:
-        return set()
-    readable = (home.path for home in homes if not any(is_below(home.path, place.path) for place in writable))
-    return {home for home in readable if not submounts(home)}
-
-
-def _open_home(draft: Draft, home: Place, layer: Place | None) -> tuple[str, str]:
-    """Slots of home and of a layer that stands ready, empty if there is none."""
-    return draft.open_place(home, "home"), draft.open_place(layer, "names to hide") if layer else ""
-
-
-def _add_home(view: View, home: Place, names: tuple[str, ...], bottom: str, layer: str) -> None:
-    """Home under a layer of whiteouts: hidden by name, so a file that the host replaces meanwhile stays hidden."""
-    draft, why = view.draft, "home, read-only, without what is hidden"
-    top = layer or _add_layer(view, home, names)
-    view.wait(home.path, draft.fill("overlay", top, bottom, READ_ONLY, why=why), stat.S_IFDIR, why)
-
-
-def _add_copy(view: View, copy: Home, names: tuple[str, ...], staged: bool, beside: str) -> str:
-    """A directory that is copied where it is written to, without ``names``: what the stage has, or made here."""
-    draft = view.draft
-    why = f"{copy.place.path}, copied where it is written to"
-    if staged:
-        return draft.fill("tree", draft.open_path(copy.staged, stat.S_IFDIR, why), PRIVATE, why=why)
-    bottom = draft.open_place(copy.place, why)
-    upper, work = (draft.open_place(layer, f"what was changed in {copy.place.path}") for layer in copy.layers)
-    top = _add_layer(view, copy.place, names, beside) if names else "-"
-    return draft.fill("copy", top, bottom, upper, work, PRIVATE, why=why)
-
-
-def add_stage(draft: Draft, policy: Policy, top: str, copies: tuple[Home, ...], masks: Masks) -> None:
-    """What the runs of one jail share, put where only they can find it."""
-    view = View(draft)
-    why = "a /tmp for all runs of this jail"
-    size = policy.limits.memory or STAGED_TEMP
-    temp = view.tmpfs(f"mode=1777,nr_inodes=1048576,size={size}", why)
-    draft.add("attach", temp, draft.open_path(f"{top}/tmp", stat.S_IFDIR, why), why=why)
-    for copy in copies:
-        slot = _add_copy(view, copy, masks.below_home.get(copy.place.path, ()), False, f"{top}/masks")
-        why = f"{copy.place.path}, copied where it is written to"
-        draft.add("attach", slot, draft.open_path(copy.staged, stat.S_IFDIR, why), why=why)
-
-
-def _add_layer(view: View, home: Place, names: tuple[str, ...], beside: str = "/tmp") -> str:
-    draft = view.draft
-    why = "a layer of names to hide"
-    made = {"": view.tmpfs(f"mode={_mode_of(home.path):o}", why)}
-    # Before 6.15 a layer must be mounted where the overlay is made; the private /tmp covers it later.
-    draft.add("attach", made[""], draft.open_path(beside, stat.S_IFDIR, why), why=why)
-    for name in names:
-        *parents, leaf = name.split("/")
-        for depth, parent in enumerate(parents, 1):
-            path = "/".join(parents[:depth])
-            if path not in made:
-                above = made["/".join(parents[: depth - 1])]
-                mode = _mode_of(f"{home.path}/{path}")
-                made[path] = draft.fill(
-                    "make", above, parent, "dir", mode, why=f"~/{path}, without what is hidden"
-                )
-        draft.add("whiteout", made["/".join(parents)], leaf, why=f"~/{name} is hidden")
-    return made[""]
-
-
-def _mode_of(path: str) -> int:
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:
-        return 0o700
-
-
-class _Scratch:
-    """One file system for every private directory, on a mount that the private /tmp then covers: making one costs
-    more than putting pieces of it in several places."""
-
-    def __init__(self, view: View, policy: Policy) -> None:
-        size = f",size={policy.limits.memory}" if policy.limits.memory else ""
-        why = "a file system for private directories"
-        self.view = view
-        self.mount = view.tmpfs(f"mode=755,nr_inodes=1048576{size}", why)
-        view.draft.add("attach", self.mount, view.draft.open_path("/tmp", stat.S_IFDIR, why), why=why)
-
-    def make(self, name: str, kind: str, mode: int) -> str:
-        return self.view.draft.fill("make", self.mount, name, kind, mode, why=f"an empty {kind} for later")
-
-    def put(self, path: str, source: str, why: str) -> str:
-        """A directory of the scratch file system at this path. Returns what was put there."""
-        slot = self.view.draft.fill("tree", source, PRIVATE, why=why)
-        self.view.put_empty(path, slot, why)
-        return slot
-
-
-def _cover(view: View, covered: tuple[str, ...], empties: dict[int, str]) -> None:
-    """Hide by an over-mount what no layer can hide. A file the host replaces by rename meanwhile comes back."""
-    for path in covered:
-        try:
-            kind = stat.S_IFMT(os.lstat(path).st_mode)
-        except OSError:
-            continue
-        if stat.S_ISLNK(kind) or not view.shows(path):
-            continue
-        why = f"{path} is hidden"
-        empty = empties[stat.S_IFDIR if stat.S_ISDIR(kind) else stat.S_IFREG]
-        slot = view.draft.fill("tree", empty, READ_ONLY, why=why)
-        view.draft.add("attach", slot, view.draft.open_path(path, kind, why), why=why)
-
-
-def _add_temporary(scratch: _Scratch, site: Site, rules: Rules) -> None:
-    if site.temp is not None or site.stage:
-        return  # a directory of the environment's or the jail's, already waiting
-    source = scratch.make("tmp", "dir", 0o1777)
-    for path in TEMPORARY:  # the same directory twice
-        scratch.put(path, source, f"a private {path}")
-    rules.append((source, kernel.WRITE, False))
-
-
-def _take_devices(view: View) -> dict[str, str]:
-    """Only the mounts of these nodes leave out nodev, so only they are devices inside."""
-    taken = {}
-    for name in ROOT_DEVICES:
-        opened = view.draft.open_path(f"/dev/{name}", stat.S_IFCHR, f"/dev/{name} stays usable")
-        taken[name] = view.draft.fill("tree", opened, kernel.MOUNT_NOSUID, why=f"/dev/{name} stays usable")
-    return taken
-
-
-def _add_devices(view: View, scratch: _Scratch, devices: dict[str, str], rules: Rules, *, own: bool) -> None:
-    """``own``: a /dev with nothing but ``devices`` in it."""
-    draft = view.draft
-    if own:
-        source = scratch.make("dev", "dir", 0o755)
-        scratch.put("/dev", source, "a /dev with harmless devices only")
-        for name, slot in devices.items():
-            view.put(f"/dev/{name}", slot, f"/dev/{name} stays usable", stat.S_IFCHR)
-        for name, target in DEVICE_LINKS.items():
-            draft.fill("make", source, name, f"->{target}", 0, why=f"/dev/{name}")
+def _add_devices(draft: Draft, policy: Policy, own: bool) -> None:
+    """Shared memory and terminals, for this run alone."""
     if own or os.path.isdir("/dev/shm"):
-        shm = scratch.make("shm", "dir", 0o1777)
-        scratch.put("/dev/shm", shm, "a private /dev/shm")
-        rules.append((shm, kernel.WRITE, False))
+        size = f",size={policy.limits.memory}" if policy.limits.memory else ""
+        why = "a private /dev/shm"
+        shm = draft.fill("mount", "tmpfs", f"mode=1777,nr_inodes=1048576{size}", PRIVATE, why=why)
+        draft.add("attach", shm, draft.open_path("/dev/shm", stat.S_IFDIR, why), why=why)
     if own or os.path.isdir("/dev/pts"):
-        options = "newinstance,mode=620,ptmxmode=666"
-        terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why="terminals of its own")
-        view.put("/dev/pts", terminals, "terminals of its own")
-        rules.append((terminals, kernel.TERMINALS, False))
-
-
-def _add_run(scratch: _Scratch) -> None:
-    """/run holds the sockets of everything that would do something for us outside."""
-    for path in ("/run", "/var/run"):
-        if os.path.isdir(path) and not os.path.islink(path):
-            scratch.put(path, scratch.make(path[1:].replace("/", "-"), "dir", 0o755), f"an empty {path}")
+        options, why = "newinstance,mode=620,ptmxmode=666", "terminals of its own"
+        terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why=why)
+        draft.add("attach", terminals, draft.open_path("/dev/pts", stat.S_IFDIR, why), why=why)
 
 
 def _make_proc(draft: Draft) -> str:
     return draft.fill("mount", "proc", "", PRIVATE | kernel.MOUNT_NOEXEC, why="a process list of its own")
 
 
-def _add_proc(view: View, policy: Policy, host: Host, proc: str) -> None:
-    draft = view.draft
-    view.put("/proc", proc, "a process list of its own")
+def _add_proc(draft: Draft, policy: Policy, host: Host, proc: str) -> None:
+    why = "a process list of its own"
+    draft.add("attach", proc, draft.open_path("/proc", stat.S_IFDIR, why), why=why)
     if not host.is_root:
         return
     # RLIMIT_NPROC does not bind kernel uid 0; the namespace's own pid_max does. It came with 6.14.
@@ -378,3 +123,48 @@ def _add_proc(view: View, policy: Policy, host: Host, proc: str) -> None:
             opened = draft.open_path(path, kind, f"{path} is read-only")
             slot = draft.fill("tree", opened, READ_ONLY, why=f"{path} is read-only")
             draft.add("attach", slot, opened, why=f"{path} is read-only")
+
+
+def add_fence(
+    draft: Draft,
+    policy: Policy,
+    site: Site,
+    host: Host,
+    rules: Rules,
+    kept: list[str],
+    where: str,
+    scopes: int,
+) -> None:
+    """From the last mount to Landlock. ``rules``: on what came in by descriptor. ``kept``: slots the command gets."""
+    cwd = draft.open_path(where, stat.S_IFDIR, "the working directory, as the jail shows it")
+    draft.add("chdir", cwd, why=f"work in {where}")
+    draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
+    for slot in kept:
+        draft.add("keep", slot, why="a descriptor the caller leaves to the command")
+    draft.add("nonewprivs", why="set-uid programs gain nothing")
+    if fence.leaves_nesting_open(policy, host):
+        fence.add_scopes(draft, host, scopes)
+        return
+    _add_places(draft, policy, site, host, rules)
+    rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
+    # The network namespace is empty where the network is off; loopback works in it.
+    fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
+
+
+def _add_places(draft: Draft, policy: Policy, site: Site, host: Host, rules: Rules) -> None:
+    """What may be written, opened by its path inside, and compared with what was pinned."""
+    copies = [copy.place for copy in (site.home, site.review) if copy is not None]
+    for place in site.writable:
+        if place not in copies:
+            slot = draft.open_place(place, f"{place.path} is writable")
+            rules.append((slot, kernel.WRITE, not place.is_directory))
+    for place in copies:
+        slot = draft.open_path(place.path, stat.S_IFDIR, f"{place.path}, the jail's own")
+        rules.append((slot, kernel.WRITE, False))
+    known = (site.temp.device, site.temp.inode) if site.temp is not None else ()
+    slot = draft.open_path(TEMPORARY[0], stat.S_IFDIR, "the private /tmp, /var/tmp too", *known)
+    rules.append((slot, kernel.WRITE, False))
+    own = has_own_devices(policy, host)
+    for path, rights in (("/dev/shm", kernel.WRITE), ("/dev/pts", kernel.TERMINALS)):
+        if own or os.path.isdir(path):
+            rules.append((draft.open_path(path, stat.S_IFDIR, f"the private {path}"), rights, False))

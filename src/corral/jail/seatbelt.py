@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
+from corral.errors import NotEnforceable, PolicyError
 from corral.jail.site import find_masks, is_below
 from corral.paths.globs import bound
 from corral.record import Record
@@ -72,10 +73,10 @@ FOUNDATION = (
     '(deny file-read* (regex #"^/dev/tty"))',
     '(allow file-read* file-write-data (literal "/dev/tty"))',
     '(allow file-write-data (require-all (literal "/dev/null") (vnode-type CHARACTER-DEVICE)))',
+    '(allow file-write-data (regex #"^/dev/(fd/[0-9]+|stdout|stderr)$"))',
     "(allow pseudo-tty)",
     '(allow file-read* file-write* file-ioctl (literal "/dev/ptmx"))',
-    "(allow file-read* file-write* file-ioctl"
-    ' (require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))',
+    '(allow file-read* file-write* file-ioctl (require-all (extension "com.apple.sandbox.pty") (regex #"^/dev/ttys")))',
 )
 # Then no unix socket outside the writable places, but for names of hosts.
 NETWORK_OPEN = (
@@ -111,7 +112,7 @@ def missing() -> str:
 
 
 def claims(policy: Policy) -> set[str]:
-    """What a profile can say. That nothing outlives its run it cannot; of abstract sockets and the like there are none."""
+    """What a profile can say. It cannot say that nothing outlives its run. There are no abstract sockets here."""
     held = {"writes", "truncate", "metadata", "keys", "hidden", "read-only-inside", "project-config"}
     held |= {"processes", "signals", "memory", "abstract-sockets", "control-sockets", "pathname-sockets"}
     held |= {"terminals", "terminal-input", "temp"}
@@ -135,6 +136,8 @@ def compile_profile(
     policy: Policy, root: str, *, temp: str | None = None, own_homes: tuple[str, ...] | None = None
 ) -> Profile:
     """The profile for commands in ``root``. ``temp``: a private directory that is to be their temp directory."""
+    if policy.mode not in MODES:
+        raise NotEnforceable(f"Seatbelt holds the modes {' and '.join(MODES)}, not {policy.mode}")
     places = _places(policy, root, temp, homes() if own_homes is None else own_homes)
     lines = [*FOUNDATION, *(f'(allow mach-lookup (global-name "{name}"))' for name in _services(policy))]
     if policy.shared_memory:
@@ -143,13 +146,19 @@ def compile_profile(
         lines += NETWORK_OPEN
     parameters: list[tuple[str, str]] = []
     counts: dict[str, int] = {}
-    for path, kind in sorted(places.items(), key=lambda item: item[0].split("/")[1:] if item[0] != "/" else []):
+    for path, kind in sorted(
+        places.items(), key=lambda item: item[0].split("/")[1:] if item[0] != "/" else []
+    ):
         number = counts[kind] = counts.get(kind, -1) + 1
         parameters.append((f"{kind}_{number}", path))
         lines += [rule.format(f'(subpath (param "{kind}_{number}"))') for rule in PLACE_RULES[kind]]
-    for number, path in enumerate(_ways_through(places)):
-        parameters.append((f"WAY_{number}", path))
-        lines.append(f'(allow file-read-metadata (literal (param "WAY_{number}")))')
+    for kind, rule, found in (
+        ("WAY", "(allow file-read-metadata {})", _ways_through(places)),
+        ("KEPT", "(deny file-write-unlink {})", _kept(places)),
+    ):
+        for number, path in enumerate(found):
+            parameters.append((f"{kind}_{number}", path))
+            lines.append(rule.format(f'(literal (param "{kind}_{number}"))'))
     return Profile("\n".join(lines) + "\n", tuple(parameters))
 
 
@@ -162,9 +171,11 @@ def _places(policy: Policy, root: str, temp: str | None, own_homes: tuple[str, .
     root = os.path.realpath(root)
     granted: dict[str, str] = {}
     hidden = [config_directory(), state_directory()]
-    hidden += [os.path.join(home, name) for home in own_homes for name in KEY_MATERIAL if name not in policy.unhide]
+    hidden += [
+        os.path.join(home, name) for home in own_homes for name in KEY_MATERIAL if name not in policy.unhide
+    ]
     roots = [root, *(os.path.realpath(os.path.expanduser(path)) for path in policy.roots)]
-    if policy.mode == "workspace-write":
+    if policy.mode == "workspace-write" and policy.grant_root:
         inside = roots if policy.writable is None else [_bound(root, glob) for glob in policy.writable]
         granted.update(dict.fromkeys(inside, "WRITABLE_ROOT"))
     for path in roots:
@@ -182,10 +193,23 @@ def _places(policy: Policy, root: str, temp: str | None, own_homes: tuple[str, .
     for path in roots:
         if os.path.isfile(os.path.join(path, PROJECT_CONFIG)):
             granted[os.path.join(path, PROJECT_CONFIG)] = "READ_ONLY"
+    for path, kind in granted.items():
+        _refuse_own(path, kind)
     masks = find_masks(own_homes, hidden, policy.unhide, granted, as_root=False)
-    covered = [*masks.covered, *(f"{home}/{name}" for home, names in masks.below_home.items() for name in names)]
+    covered = [
+        *masks.covered,
+        *(f"{home}/{name}" for home, names in masks.below_home.items() for name in names),
+    ]
     places = dict.fromkeys((*SHARED_TEMPORARY, *covered), "HIDDEN")
     return {**places, **granted}
+
+
+def _refuse_own(path: str, kind: str) -> None:
+    if path == "/":
+        raise PolicyError("the whole file system cannot be granted; name a directory", path=path)
+    for own in map(os.path.realpath, (config_directory(), state_directory())):
+        if is_below(path, own) or (kind == "WRITABLE_ROOT" and is_below(own, path)):
+            raise PolicyError(f"{path} cannot be granted: Corral's own {own} is it, or lies in it", path=path)
 
 
 def _bound(root: str, glob: str) -> str:
@@ -199,7 +223,28 @@ def _ways_through(places: dict[str, str]) -> list[str]:
         if kind == "HIDDEN":
             continue
         above = os.path.dirname(path)
-        while above != "/" and any(k == "HIDDEN" and is_below(above, p) for p, k in places.items()):
+        while _said_of(above, places) == "HIDDEN":
             ways[above] = None
             above = os.path.dirname(above)
     return list(ways)
+
+
+def _kept(places: dict[str, str]) -> list[str]:
+    """Writable directories on the way to a place in them that is not writable. Rules go by path: whoever renames one of
+    these moves what is in it out of its rule."""
+    kept: dict[str, None] = {}
+    for path, kind in sorted(places.items()):
+        if kind == "WRITABLE_ROOT":
+            continue
+        above = os.path.dirname(path)
+        while _said_of(above, places) == "WRITABLE_ROOT":
+            kept[above] = None
+            above = os.path.dirname(above)
+    return list(kept)
+
+
+def _said_of(path: str, places: dict[str, str]) -> str | None:
+    """The kind of the nearest place at or above a path."""
+    while path not in places and path != "/":
+        path = os.path.dirname(path)
+    return places.get(path)

@@ -38,7 +38,8 @@ class Site(Record):
     ``inherits_streams``: the command gets our own standard streams, not pipes; ``kept``: and these descriptors.
     ``terminal``: it gets one of its own.
     ``ground``: namespaces that stand ready; ``layers``: mask layers that do, by home. ``home``: a home of its own;
-    ``review``: the workspace, copied; ``stage``: where the ground has mounted what runs share, empty if it has not."""
+    ``review``: the workspace, copied; ``stage``: where the ground has mounted what runs share, empty if it has not;
+    ``is_set``: the ground has the whole scene."""
 
     roots: tuple[Place, ...]
     writable: tuple[Place, ...]
@@ -58,6 +59,7 @@ class Site(Record):
     home: Home | None = None
     review: Home | None = None
     stage: str = ""
+    is_set: bool = False
 
 
 class Masks(Record):

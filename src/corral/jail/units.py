@@ -8,13 +8,15 @@ command, its variables and its streams, all by descriptor. What is not as it mus
 from __future__ import annotations
 
 import _socket
+import contextlib
 import marshal
 import os
 import select
-import tempfile
 
 from corral.errors import NotEnforceable
-from corral.jail.systemd import INSIDE, READ_ONLY_INSIDE, program, runtime_directory
+from corral.jail.properties import runtime_directory
+from corral.jail.systemd import INSIDE, program
+from corral.jail.verdict import REMEDY, Canary, problems, questions, why_it_never_came
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,19 +31,6 @@ SIGKILL = 9
 LIMITS = 16  # RLIM_NLIMITS, on every architecture
 WARDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "warden.py")
 
-# What the exit status of systemd-run says about a unit that never got to its first program.
-SETUP = {
-    217: "the user manager cannot make a user namespace (217/USER)",
-    226: "the user manager cannot make a mount namespace (226/NAMESPACE)",
-    225: "the user manager cannot make a network namespace (225/NETWORK)",
-    218: "the user manager cannot set capabilities (218/CAPABILITIES)",
-    203: "the user manager cannot start /bin/bash (203/EXEC)",
-}
-REMEDY = (
-    "allow user namespaces to the user manager (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone; on "
-    "Ubuntu kernel.apparmor_restrict_unprivileged_userns)"
-)
-
 # The status lines of units under way. A child that was forked without an exec must not keep one open: its end of file
 # is how a unit learns that we are gone.
 _lines: set[int] = set()
@@ -55,37 +44,15 @@ def _hang_up_in_child() -> None:
 os.register_at_fork(after_in_child=_hang_up_in_child)
 
 
-class Canary:
-    """A directory of ours that a unit must not see, with a file in it; and room for one that must not appear."""
-
-    def __init__(self, home: str) -> None:
-        try:
-            self.path = tempfile.mkdtemp(prefix=".corral-canary-", dir=home)
-        except OSError:
-            self.path = tempfile.mkdtemp(prefix="corral-canary-", dir=runtime_directory())
-        with open(os.path.join(self.path, "alive"), "w"):
-            pass
-
-    @property
-    def is_touched(self) -> bool:
-        return os.path.lexists(os.path.join(self.path, "touched"))
-
-    def remove(self) -> None:
-        for name in ("alive", "touched"):
-            try:
-                os.unlink(os.path.join(self.path, name))
-            except FileNotFoundError:
-                continue
-        os.rmdir(self.path)
-
-
 class Unit:
     """One transient unit. ``main``: the process in it that takes signals, once it was started.
 
     ``life``: the descriptor by which a launcher watches us. In a unit it gets one of systemd-run instead; that we are
     gone it learns from the end of ``status``, our end of its status line."""
 
-    def __init__(self, carrier: Carrier, runner: Callable[..., int], life: int = -1, status: int = -1) -> None:
+    def __init__(
+        self, carrier: Carrier, runner: Callable[..., int], life: int = -1, status: int = -1
+    ) -> None:
         self.carrier = carrier
         self.name = f"corral-{os.urandom(8).hex()}.service"
         self.main = 0
@@ -117,7 +84,7 @@ class Unit:
             ours.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
             with open(WARDEN, "rb") as file:
                 ours.send(file.read())
-            ours.send(marshal.dumps(self._questions(canary.path), 2))
+            ours.send(marshal.dumps(questions(self.carrier, canary.path), 2))
             client = self._start_client(theirs.fileno(), messages)
             theirs.close()
             pidfd = os.pidfd_open(client)
@@ -150,22 +117,6 @@ class Unit:
                 if fd >= 0:
                     os.close(fd)
 
-    def _questions(self, canary: str) -> dict[str, Any]:
-        directory = runtime_directory()
-        buses = [os.path.join(directory, name) for name in ("bus", "systemd/private")]
-        address = os.environ.get("DBUS_SESSION_BUS_ADDRESS", "")
-        for part in address.replace(";", ",").split(","):
-            kind, _, value = part.rpartition(":")[2].partition("=")
-            if kind in ("path", "abstract"):
-                buses.append(value if kind == "path" else f"\0{value}")
-        return {
-            "canary": canary,
-            "read-only": list(READ_ONLY_INSIDE),
-            "writable": list(self.carrier.writable),
-            "buses": list(dict.fromkeys((*buses, "/run/dbus/system_bus_socket"))),
-            "cgroup": [name for name, _ in self.carrier.limits],
-        }
-
     def _start_client(self, stdin: int, messages: int) -> int:
         """In a session of its own: what a terminal sends is the command's to hear of, by way of us."""
         variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": runtime_directory()}
@@ -193,11 +144,14 @@ class Unit:
         happened = dict(poll.poll(int(START_SECONDS * 1000)))
         if not happened:
             raise NotEnforceable(f"the user manager did not start a unit within {START_SECONDS:g} s")
-        said, ancillary = b"", []
+        said: bytes = b""
+        ancillary: list[tuple[int, int, bytes]] = []
         if ours.fileno() in happened:
-            said, ancillary, _, _ = ours.recvmsg(1 << 17, _socket.CMSG_SPACE(12))
+            # A unit that ends before it has read what we sent resets the connection.
+            with contextlib.suppress(ConnectionResetError):
+                said, ancillary, _, _ = ours.recvmsg(1 << 17, _socket.CMSG_SPACE(12))
         if not said:
-            raise NotEnforceable(_why_it_never_came(client, messages))
+            raise NotEnforceable(why_it_never_came(client, messages))
         for level, kind, data in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_CREDENTIALS:
                 self.main = int.from_bytes(data[:4], "little")
@@ -268,61 +222,6 @@ class Unit:
             os.kill(pid, SIGKILL)
         os.waitpid(pid, 0)
         os.close(pidfd)
-
-
-def problems(carrier: Carrier, seen: dict[str, Any], canary: Canary) -> list[str]:
-    """What is not as it must be, in words; none means that the unit holds."""
-    status, wrong = seen["status"], []
-
-    def must(holds: bool, otherwise: str) -> None:
-        if not holds:
-            wrong.append(otherwise)
-
-    for kind, name in (
-        ("mnt", "mount"),
-        ("user", "user"),
-        *((("net", "network"),) if carrier.own_network else ()),
-    ):
-        own = os.stat(f"/proc/self/ns/{kind}").st_ino
-        must(seen[f"{kind} namespace"] != own, f"it has no {name} namespace of its own")
-    must(bool(seen["canary read"]), "the home directory is visible in it")
-    must(bool(seen["canary write"]) and not canary.is_touched, "it can write in the home directory")
-    for path, is_read_only in seen["read-only"].items():
-        must(is_read_only, f"{path} is not read-only in it")
-    for path in carrier.writable:
-        must(seen["writable"].get(path, False), f"{path} is not writable in it")
-    for address, why_not in seen["buses"].items():
-        must(bool(why_not), f"it reaches {address.replace(chr(0), '@')}")
-    must(status["NoNewPrivs"] == "1", "set-uid programs would gain privileges in it (no_new_privs is off)")
-    must(int(status["CapEff"] or "1", 16) == 0, "it has capabilities")
-    must(not carrier.filtered or status["Seccomp"] == "2", "the system call filter is not on")
-    for name, value in carrier.limits:
-        must(_is_limit(seen["cgroup"].get(name, ""), value), f"the limit {name} is not {value or 'there'}")
-    return wrong
-
-
-def _is_limit(found: str, wanted: str) -> bool:
-    """Memory is counted in pages."""
-    if not wanted:
-        return found not in ("", "max")
-    return found.isdigit() and int(found) <= int(wanted) < int(found) + (1 << 16)
-
-
-def _why_it_never_came(client: int, messages: int) -> str:
-    """From the status of systemd-run, and its one line if it has something to say."""
-    poll = select.poll()
-    pidfd = os.pidfd_open(client)
-    poll.register(pidfd, select.POLLIN)
-    ended = bool(poll.poll(int(STOP_SECONDS * 1000)))
-    os.close(pidfd)
-    text = os.pread(messages, 4096, 0).decode("utf-8", "replace").strip().replace("\n", "; ")
-    if not ended:
-        return "the unit gave no account of itself"
-    code = os.waitstatus_to_exitcode(os.waitpid(client, 0)[1])
-    if code in SETUP:
-        return f"{SETUP[code]}; nothing was run. Remedy: {REMEDY}"
-    said = f": {text}" if text else ""
-    return f"the unit gave no account of itself (systemd-run ended with {code}{said}); nothing was run"
 
 
 # ---- what the launcher takes over from us ----

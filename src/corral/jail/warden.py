@@ -7,7 +7,6 @@ before anything that is not ours. Nobody else ever holds that socket. What it se
 
 from __future__ import annotations
 
-import _signal
 import _socket
 import fcntl
 import marshal
@@ -16,8 +15,11 @@ import resource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Callable, Iterable
     from typing import Any
+else:
+    import _signal  # without the enums that cost 6 ms
 
 MESSAGE = 1 << 17
 MOST_DESCRIPTORS = 64

@@ -64,12 +64,12 @@ def words_of(text: str) -> list[str]:
 def read_note(kind: str, names: tuple[str, ...], path: str, text: str) -> Note:
     """``names``: of the file below its source."""
     fields, body = _front_matter(text)
-    stem = names[-1].removesuffix(".md")
-    if stem == "SKILL" and len(names) > 1:
-        stem = names[-2]
+    *above, stem = (*names[:-1], names[-1].removesuffix(".md"))
+    if stem == "SKILL" and above:
+        stem = above.pop()
     name = _text(fields, "name") or stem
     title = next((line[2:].strip() for line in body.split("\n") if line.startswith("# ")), "") or name
-    category = _text(fields, "category") or (names[0] if len(names) > 1 else "")
+    category = _text(fields, "category") or (above[0] if above else "")
     description = " ".join((_text(fields, "description") or _first_paragraph(body)).split())
     tags, aliases = _list(fields, "tags"), _list(fields, "aliases")
     weights: dict[str, int] = {}

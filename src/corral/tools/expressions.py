@@ -101,9 +101,10 @@ class _Facts:
         if op is _op.ANY:
             return self._dot_is_all
         if op is not _op.IN:
-            return (value == LINE_END) == (op is _op.LITERAL)
+            return bool((value == LINE_END) == (op is _op.LITERAL))
         fits = any(_holds_line_end(*item) for item in value)
-        return fits != (value[0][0] is _op.NEGATE)
+        negated: bool = value[0][0] is _op.NEGATE
+        return fits != negated
 
 
 def _holds_line_end(op: Any, value: Any) -> bool:

@@ -140,4 +140,5 @@ TELLERS: tuple[tuple[type[Exception], Callable[[Exception, str], Failure]], ...]
     (TimeoutError, lambda error, path: Failure(str(error) or "the time was up", "timeout")),
     (OSError, _os_error),
     (MemoryError, lambda error, path: Failure("not enough memory", "resource_limit")),
+    (UnicodeEncodeError, lambda error, path: invalid("a text has half a character in it (a lone surrogate)")),
 )

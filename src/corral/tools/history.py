@@ -52,25 +52,31 @@ class History:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Meanwhile no other process changes files of this workspace through the tools."""
-        if self._directory is None:
-            yield
-            return
-        fd = self._lock_file(self._directory)
+        """Meanwhile no other process changes files of this workspace through the tools. (Where the state directory
+        cannot be written, or locked, there is none of ours to wait for.)"""
+        fd = -1 if self._directory is None else self._lock_file(self._directory)
         try:
-            with contextlib.suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_EX)
+            if fd >= 0:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
 
-    def _lock_file(self, directory: str) -> int:
+    @staticmethod
+    def _lock_file(directory: str) -> int:
         path = os.path.join(directory, "lock")
-        try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
-            os.makedirs(directory, 0o700, exist_ok=True)
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        for attempt in range(2):
+            try:
+                return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:
+                if attempt == 0:
+                    with contextlib.suppress(OSError):
+                        os.makedirs(directory, 0o700, exist_ok=True)
+            except OSError:
+                break
+        return -1
 
     # ---- adding ----
 
@@ -88,8 +94,8 @@ class History:
 
     def drop(self, kept: dict[str, str]) -> None:
         """The change was not made after all."""
-        for name in self._newest():
-            if name.split("-")[1] == kept.get("id"):
+        for name in self._newest() if "id" in kept else ():
+            if name.split("-")[1] == kept["id"]:
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._directory or "", name))
 
@@ -147,7 +153,7 @@ class History:
     def _names(directory: str) -> list[str]:
         try:
             return [name for name in os.listdir(directory) if name[:1].isdigit() and name.count("-") == 2]
-        except FileNotFoundError:
+        except OSError:
             return []
 
     # ---- looking ----

@@ -74,18 +74,24 @@ def expression_lines(expression: re.Pattern[str], text: str, whole: bool) -> Hit
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """First the expression, its flags and how to search; then texts. Each is a length of four bytes and so many bytes;
-    each text is answered by the length of the answer and the answer: numbers and columns of lines."""
-    expression = re.compile(_frame(requests).decode("utf-8", "surrogatepass"), int(_frame(requests)))
+    each text is answered in the same way, by numbers and columns of lines. Nothing asks for the answers so far."""
+    expression = re.compile(
+        (_frame(requests) or b"").decode("utf-8", "surrogatepass"), int(_frame(requests) or 0)
+    )
     whole = _frame(requests) == b"whole"
-    while content := _frame(requests):
+    while (content := _frame(requests)) is not None:
+        if not content:
+            answers.flush()
+            continue
         hits = expression_lines(expression, text_of(content), whole)
-        answer = ",".join(f"{line}:{column}" for line, column in hits).encode()
+        answer = ",".join([f"{line}:{column}" for line, column in hits]).encode()
         answers.write(len(answer).to_bytes(4, "big") + answer)
-        answers.flush()
 
 
-def _frame(requests: BinaryIO) -> bytes:
-    return requests.read(int.from_bytes(requests.read(4), "big"))
+def _frame(requests: BinaryIO) -> bytes | None:
+    """None: there are no more."""
+    size = requests.read(4)
+    return requests.read(int.from_bytes(size, "big")) if size else None
 
 
 def _leave_if_orphaned(parent: int) -> None:

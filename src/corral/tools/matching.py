@@ -83,27 +83,26 @@ class _Process:
         how = b"whole" if expression.whole else b"lines"
         self._waiting = bytearray(b"".join(map(_framed, (pattern, b"%d" % expression.compiled.flags, how))))
         self._answers = bytearray()
+        self._taken = 0  # so much of the answers
 
     def many(self, contents: Sequence[bytes]) -> list[Hits]:
-        for content in contents:
-            # An empty frame ends the process; an empty text has no lines.
-            self._waiting += _framed(content or b"\n")
-        hits: list[Hits] = []
-        while len(hits) < len(contents):
-            answer = self._next_answer()
-            if answer is None:
-                self._exchange()
-            else:
-                hits.append(_hits(answer))
-        return [found if content else [] for found, content in zip(hits, contents, strict=True)]
+        self._waiting += b"".join(map(_framed, filter(None, contents))) + _framed(b"")
+        return [self._answer() if content else [] for content in contents]  # an empty text has no lines
+
+    def _answer(self) -> Hits:
+        while (answer := self._next_answer()) is None:
+            self._exchange()
+        return _hits(answer)
 
     def _next_answer(self) -> bytes | None:
-        size = int.from_bytes(self._answers[:4], "big") + 4
-        if len(self._answers) < max(size, 4):
+        start = self._taken + 4
+        end = start + int.from_bytes(self._answers[self._taken : start], "big")
+        if len(self._answers) < max(start, end):
+            del self._answers[: self._taken]
+            self._taken = 0
             return None
-        answer = bytes(self._answers[4:size])
-        del self._answers[:size]
-        return answer
+        self._taken = end
+        return bytes(self._answers[start:end])
 
     def _exchange(self) -> None:
         """Write what fits, read what is there, or wait a moment."""
@@ -114,7 +113,7 @@ class _Process:
         ready = dict(poll.poll(LOOK_EVERY * 1000))
         self._clock.tick()
         if self._writer in ready:
-            written = os.write(self._writer, self._waiting[:PIECE])
+            written = os.write(self._writer, memoryview(self._waiting)[:PIECE])
             del self._waiting[:written]
         if self._reader in ready:
             piece = os.read(self._reader, PIECE)

@@ -50,12 +50,11 @@ class MemoryArguments(Arguments):
 
 def run(call: Call, args: MemoryArguments) -> Reply:
     scope = _scope(call, args)
-    store = _store(call)
     action: Callable[[Call, MemoryArguments, Memory, Scope], Reply] = _ACTIONS[args.action]
     import sqlite3
 
     try:
-        return action(call, args, store, scope)
+        return action(call, args, _store(call), scope)
     except sqlite3.OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
             raise Failure("memory is busy", "conflict", "try again") from None

@@ -51,9 +51,10 @@ def read_file(call: Call, args: ReadFile) -> Reply:
 
 def load(call: Call, path: str) -> bytes:
     """The whole content, of a spill file of ours too."""
-    spilled = call.spills.read(path)
-    if spilled is not None:
-        return spilled
+    if path.startswith("/"):
+        spilled = call.spills.read(path)
+        if spilled is not None:
+            return spilled
     try:
         return call.files.read_bytes(path, limit=READ_FILE_BYTES)
     except FileTooLarge:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from corral.record import Record
 from corral.tools.arguments import Arguments, arg
 from corral.tools.failures import invalid
@@ -228,6 +226,8 @@ def _middle_hint(asked: Span, spans: list[Span]) -> str:
 
 
 def _long_line(number: int, lines: Lines, path: str) -> str:
+    import shlex
+
     size = len(lines.raw[number - 1])
     further = f"Use start_line={number + 1} to continue behind it, or" if number < lines.count else "Use"
     part = f"sed -n {number}p {shlex.quote(path)} | cut -c 1-{READ_WINDOW_LINES}"
