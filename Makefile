@@ -35,8 +35,8 @@ check: $(VENV)/installed-dev launcher ## lint, types, and a test for every numbe
 	$(RUN) -m mypy
 	$(RUN) tests/conformance/check_cases.py
 
-bench: test-programs $(VENV)/installed-dev $(LAUNCHER) ## launch times side by side with peers
-	$(RUN) benchmarks/launch.py
+bench: test-programs $(VENV)/installed-dev $(LAUNCHER) ## launches, files, streams and verdicts, side by side with peers
+	for bench in launch files streams risk; do $(RUN) benchmarks/$$bench.py || exit 1; done
 
 soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 	$(RUN) -m pytest -m soak --timeout 1800

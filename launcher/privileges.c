@@ -6,29 +6,38 @@ void op_nonewprivs(void)
     must(sys(NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
+/* The bounding set can be emptied only by who may (CAP_SETPCAP). Who may not has no capability to lose there:
+ * with no_new_privs set nothing can be gained through it either. */
+static void empty_bounding_set(void)
+{
+    struct cap_header header = {CAP_VERSION_3, 0};
+    struct cap_data held[2] = {{0}};
+    must(sys(NR_capget, &header, held));
+    if (!(held[0].effective & (1u << CAP_SETPCAP)))
+        return;
+    for (int cap = 0; cap < 64; cap++) {
+        long dropped = sys(NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
+        if (dropped == -EINVAL)
+            break; /* past the last one this kernel knows */
+        must(dropped);
+    }
+}
+
 /* Groups first: once the user is another one it may not. */
 void op_become(void)
 {
     u64 uid = number(launch.operand[0]), gid = number(launch.operand[1]);
+    empty_bounding_set();
     must(sys(NR_setgroups, 0, 0));
     must(sys(NR_setresgid, gid, gid, gid));
     must(sys(NR_setresuid, uid, uid, uid));
 }
 
-/* The bounding set can be emptied only by who may (CAP_SETPCAP). Who may not has no capability to lose there:
- * with no_new_privs set nothing can be gained through it either. */
 void op_nocaps(void)
 {
     struct cap_header header = {CAP_VERSION_3, 0};
-    struct cap_data held[2] = {{0}}, none[2] = {{0}};
-    must(sys(NR_capget, &header, held));
-    if (held[0].effective & (1u << CAP_SETPCAP))
-        for (int cap = 0; cap < 64; cap++) {
-            long dropped = sys(NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
-            if (dropped == -EINVAL)
-                break; /* past the last one this kernel knows */
-            must(dropped);
-        }
+    struct cap_data none[2] = {{0}};
+    empty_bounding_set();
     must(sys(NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));
     must(sys(NR_capset, &header, none));
 }

@@ -42,9 +42,14 @@ ROWS = {
 
 
 def fit(
-    name: str, mode: str, home: Path, tier: str = "namespaces", policy: Policy | None = None, **environ: str
+    name: str,
+    mode: str,
+    home: Path,
+    tier: str = "namespaces",
+    policy: Policy | None = None,
+    environ: dict[str, str] | None = None,
 ) -> Outfit:
-    variables = {"HOME": str(home), **environ}
+    variables = {"HOME": str(home), **(environ or {})}
     chosen = (policy or Policy()).replace(mode=mode, network=None)
     return apply_profile(chosen, AGENTS[name], tier, jail="j", environ=variables)
 
@@ -170,9 +175,9 @@ def test_proxies_authorities_and_the_virtual_environment_are_kept(name: str, hom
 def test_credentials_of_a_cloud_are_kept_only_if_the_agent_is_told_to_use_it(home: Path) -> None:
     given = {"AWS_SECRET_ACCESS_KEY": "x", "AWS_SESSION_TOKEN": "y"}
     for switch in ("", "0", "false"):
-        fitted = fit("claude", "casual", home, CLAUDE_CODE_USE_BEDROCK=switch)
+        fitted = fit("claude", "casual", home, environ={"CLAUDE_CODE_USE_BEDROCK": switch})
         assert not given.keys() & passed(fitted, **given).keys()
-    fitted = fit("claude", "casual", home, CLAUDE_CODE_USE_BEDROCK="1")
+    fitted = fit("claude", "casual", home, environ={"CLAUDE_CODE_USE_BEDROCK": "1"})
     assert given.items() <= passed(fitted, **given).items()
 
 
@@ -208,7 +213,7 @@ def test_those_without_such_a_variable_are_told_in_their_own_way(home: Path) -> 
     assert fit("codex", "casual", home).arguments == ("-c", "check_for_update_on_startup=false")
     defaults = passed(fit("gemini", "casual", home))["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"]
     assert '"enableAutoUpdate": false' in Path(defaults).read_text()
-    own = fit("gemini", "casual", home, GEMINI_CLI_SYSTEM_DEFAULTS_PATH="/mine.json")
+    own = fit("gemini", "casual", home, environ={"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": "/mine.json"})
     assert "GEMINI_CLI_SYSTEM_DEFAULTS_PATH" not in passed(own)
     assert Grant.ro(defaults, "skip") in fit("gemini", "strict", home).policy.grants
 
@@ -289,12 +294,12 @@ def test_a_place_that_a_variable_has_moved_is_found_there(home: Path, tmp_path: 
         ("claude", "CLAUDE_CONFIG_DIR", ".credentials.json"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/oauth_creds.json"),
     ):
-        fitted = fit(name, "casual", home, **{variable: str(moved)})
+        fitted = fit(name, "casual", home, environ={variable: str(moved)})
         assert Grant.rw(str(moved / file), "skip") in fitted.policy.grants
 
 
 def test_a_person_is_told_what_a_profile_does_and_no_secret(home: Path) -> None:
-    notes = fit("codex", "workspace-write", home, OPENAI_API_KEY="sk-secret").notes
+    notes = fit("codex", "workspace-write", home, environ={"OPENAI_API_KEY": "sk-secret"}).notes
     text = "\n".join(notes)
     assert notes[0] == "profile codex; leave it off with --no-profile"
     assert "shared with the agent outside: ~/.codex/auth.json" in text

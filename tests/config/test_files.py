@@ -85,7 +85,7 @@ def test_a_file_may_name_the_jail_and_the_command_line_decides(desk: Desk) -> No
         desk.writes(f"jails/{name}.toml", f'[environment]\nrules = ["set JAIL={name}"]')
 
     def jail_of(**names: str) -> tuple[str | None, str]:
-        loaded = load(**names)  # type: ignore[arg-type]
+        loaded = load(**names)
         return loaded.policy.jail, scrub(loaded.policy.environment, {}).variables["JAIL"]
 
     assert jail_of() == ("mine", "mine")

@@ -8,12 +8,12 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from cli.typed import CORRAL, TIMEOUT
-from jail.world import World
+from jail.world import World, eventually
 
 Answer = dict[str, Any]
 
@@ -115,3 +115,8 @@ def call(tool: str, request_id: str | None = None, **args: Any) -> Answer:
 
 def shell(command: str, request_id: str | None = None, **args: Any) -> Answer:
     return call("run_shell", request_id, command=command, **args)
+
+
+def soon(holds: Callable[[], bool]) -> bool:
+    """A server takes a second to start, and on a busy machine several."""
+    return eventually(holds, 30)

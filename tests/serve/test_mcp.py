@@ -21,8 +21,8 @@ from mcp.shared.exceptions import MCPError
 
 from cli.typed import CORRAL
 from corral.audit.reading import verify
-from jail.world import carrying, eventually, new_mark
-from serve.talk import Caller
+from jail.world import carrying, new_mark
+from serve.talk import Caller, soon
 
 pytestmark = pytest.mark.jail
 
@@ -227,13 +227,13 @@ def test_a_call_is_cancelled_in_the_middle_and_its_processes_are_gone(caller: Ca
             async with anyio.create_task_group() as group:
                 arguments = {"command": f"exec -a {mark} sleep 60"}
                 group.start_soon(client.call_tool, "run_shell", arguments)
-                assert await anyio.to_thread.run_sync(eventually, lambda: bool(carrying(mark)))
+                assert await anyio.to_thread.run_sync(soon, lambda: bool(carrying(mark)))
                 group.cancel_scope.cancel()
-            assert await anyio.to_thread.run_sync(eventually, lambda: not carrying(mark))
+            assert await anyio.to_thread.run_sync(soon, lambda: not carrying(mark))
             assert not (await client.call_tool("list_dir", {})).is_error
 
     talking(work)
-    assert eventually(lambda: "canceled" in [r["decision"] for r in caller.records()])
+    assert soon(lambda: "canceled" in [r["decision"] for r in caller.records()])
 
 
 def test_progress_is_told_while_a_call_runs(caller: Caller) -> None:
@@ -290,10 +290,10 @@ def test_killed_it_leaves_nothing_running_and_a_new_one_goes_on(caller: Caller) 
             async with connected(caller) as client, anyio.create_task_group() as group:
                 arguments = {"command": f"exec -a {mark} sleep 60"}
                 group.start_soon(client.call_tool, "run_shell", arguments)
-                assert await anyio.to_thread.run_sync(eventually, lambda: bool(carrying(mark)))
+                assert await anyio.to_thread.run_sync(soon, lambda: bool(carrying(mark)))
                 (server,) = server_pids(caller)
                 os.kill(server, signal.SIGKILL)
-        assert await anyio.to_thread.run_sync(eventually, lambda: not carrying(mark))
+        assert await anyio.to_thread.run_sync(soon, lambda: not carrying(mark))
         async with connected(caller) as client:
             assert not (await client.call_tool("list_dir", {})).is_error
 
@@ -316,10 +316,10 @@ def test_it_ends_with_its_input_and_so_does_what_it_runs(caller: Caller) -> None
         for message in (*HANDSHAKE, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}):
             server.stdin.write(json.dumps(message).encode() + b"\n")
         server.stdin.flush()
-        assert eventually(lambda: bool(carrying(mark)))
+        assert soon(lambda: bool(carrying(mark)))
         server.stdin.close()
         assert server.wait(10) == 0
-    assert eventually(lambda: not carrying(mark))
+    assert soon(lambda: not carrying(mark))
 
 
 # ---- resources and roots ----

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jail.world import carrying, eventually, new_mark
-from serve.talk import Caller, call, shell
+from jail.world import carrying, new_mark
+from serve.talk import Caller, call, shell, soon
 
 pytestmark = pytest.mark.jail
 
@@ -28,13 +28,13 @@ def test_a_request_is_cancelled_by_its_id_and_its_processes_are_gone(caller: Cal
     with caller.stream() as talk:
         talk.send(shell(f"exec -a {mark} sleep 60", "a"), shell("echo other", "b"))
         assert talk.receive()["request_id"] == "b"
-        assert eventually(lambda: bool(carrying(mark)))
+        assert soon(lambda: bool(carrying(mark)))
         talk.send({"cancel": "a", "request_id": "c"})
         answers = {one["request_id"]: one for one in (talk.receive(), talk.receive())}
         assert answers["c"]["ok"]
         assert (answers["a"]["ok"], answers["a"]["error_code"]) == (False, "canceled")
         assert answers["a"]["risk"]
-        assert eventually(lambda: not carrying(mark))
+        assert soon(lambda: not carrying(mark))
         assert not talk.asks({"cancel": "a"})["ok"]
         assert not talk.asks({"cancel": "a", "colour": "red"})["ok"]
         assert not talk.asks({"cancel": 7})["ok"]
@@ -119,21 +119,21 @@ def test_when_nobody_reads_the_answers_everything_ends(caller: Caller, input_too
     mark = new_mark()
     with caller.stream() as talk:
         talk.send(shell(f"exec -a {mark} sleep 60"))
-        assert eventually(lambda: bool(carrying(mark)))
+        assert soon(lambda: bool(carrying(mark)))
         talk.stops_reading()
         if input_too:
             talk.ends_input()
         talk.process.wait(20)
-        assert eventually(lambda: not carrying(mark))
+        assert soon(lambda: not carrying(mark))
 
 
 def test_killed_in_the_middle_it_leaves_nothing_running(caller: Caller) -> None:
     mark = new_mark()
     with caller.stream() as talk:
         talk.send(shell(f"exec -a {mark} sleep 60"))
-        assert eventually(lambda: bool(carrying(mark)))
+        assert soon(lambda: bool(carrying(mark)))
         talk.process.kill()
-        assert eventually(lambda: not carrying(mark))
+        assert soon(lambda: not carrying(mark))
 
 
 def flat(caller: Caller, calls: int, allowed_kb: int) -> None:

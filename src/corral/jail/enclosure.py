@@ -10,10 +10,11 @@ import os
 import select
 from _thread import allocate_lock
 
-from corral.errors import NotEnforceable, PolicyError
+from corral.errors import PolicyError
 from corral.jail import fence, landlock, namespaces, scene
 from corral.jail.ground import Ground, furnished_ground
 from corral.jail.layer import Layer, make_layer
+from corral.jail.mountpoints import make_mount_points
 from corral.jail.plan import Draft, Plan
 from corral.jail.site import Site, find_masks, is_below, is_current, stamp_of
 from corral.jail.survey import Survey
@@ -227,6 +228,7 @@ class Enclosure(Survey):
             self._terms(),
             lambda draft: scene.add_stage(draft, policy, top, copies, masks),
             (f"{top}/tmp", *(copy.staged for copy in copies)),
+            ("mnt",) if home is not None and home.owners >= 0 else ("user", "mnt"),
             (home.uid, home.gid) if home is not None else None,
             began,
         )
@@ -312,7 +314,8 @@ class Enclosure(Survey):
 
     def _site(self, cwd: Place, ground: Ground | None, terminal: bool) -> Site:
         if self._temp is not None and self.choice.backend == "namespaces":
-            self._make_mount_points(self._temp)
+            for top in scene.TEMPORARY:
+                make_mount_points(self._temp, top, (*self.writable, *self.read_only, *self._home_places))
         return Site(
             roots=self.roots,
             writable=self.writable,
@@ -334,22 +337,6 @@ class Enclosure(Survey):
             stage=self._stage_path() if self.is_staged(ground) else "",
             is_set=ground in self._born,
         )
-
-    def _make_mount_points(self, temp: Place) -> None:
-        """What is granted below /tmp or /var/tmp needs a place to stand in the directory that covers them."""
-        for place in (*self.writable, *self.read_only, *self._home_places):
-            top = next((t for t in scene.TEMPORARY if is_below(place.path, t)), None)
-            if top is None or place.path == top:
-                continue
-            relative = place.path[len(top) + 1 :]
-            directory = relative if place.is_directory else os.path.dirname(relative)
-            made = pin_beneath(temp, directory, create=True)
-            if made is None:
-                raise NotEnforceable(f"{temp.path}/{directory} cannot be made", path=place.path)
-            if not place.is_directory:
-                flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-                os.close(os.open(os.path.basename(relative), flags, 0o600, dir_fd=made.fd))
-            made.close()
 
     # ---- what is hidden ----
 

@@ -40,9 +40,10 @@ class Ground(Record):
 def add_own(draft: Draft, host: Host, kinds: list[str], inside: tuple[int, int] | None = None) -> None:
     """Steps into new namespaces of these kinds, as ourselves, or as the user and group ``inside``."""
     draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
-    uid, gid = inside or (host.uid, host.gid)
-    who = "another user and group inside" if inside else "the same user and group inside"
-    draft.add("ids", uid, host.uid, gid, host.gid, why=who)
+    if "user" in kinds:
+        uid, gid = inside or (host.uid, host.gid)
+        who = "another user and group inside" if inside else "the same user and group inside"
+        draft.add("ids", uid, host.uid, gid, host.gid, why=who)
     if "net" in kinds:
         draft.add("loopback", why="a network with nothing in it but itself")
 
@@ -69,14 +70,18 @@ def furnished_ground(
     inside: tuple[int, int] | None = None,
     places: tuple[str, ...] = (),
     on: Ground | None = None,
+    owners: tuple[int, int] | None = None,
 ) -> tuple[Ground | None, str]:
     """Start a process in new namespaces, open them, let it go; or why that failed. ``furnish`` adds what is to be
-    mounted there, and ``places`` are opened as they are seen there. ``on``: a ground it starts from."""
+    mounted there, and ``places`` are opened as they are seen there. ``on``: a ground it starts from. ``owners``: whom a
+    user namespace maps our own ids to, in place of ourselves."""
     draft = Draft()
     held = add_held(draft, on)
     draft.add("close", why="close every other descriptor")
     if held:
         add_on(draft, held, [kind for kind in kinds if kind != "user"])
+    elif owners is not None:
+        draft.add("namespaces", CLONE_NEW["user"], why="a user namespace for mounts")
     else:
         add_own(draft, host, kinds, inside)
     if furnish is not None:
@@ -97,6 +102,8 @@ def furnished_ground(
         said = os.read(up, 4096).decode("ascii", "replace")
         if said != "\n":
             return None, said.strip()
+        if owners is not None:
+            _map_owners(_child_of(pid), host, owners)
         return _open_namespaces(pid, kinds, places), "its namespaces could not be opened"
     finally:
         os.close(keep)
@@ -104,12 +111,17 @@ def furnished_ground(
         os.waitpid(pid, 0)
 
 
+def owners_ground(host: Host, uid: int, gid: int) -> Ground | None:
+    """A user namespace that tells a mount: what is ours on disk is this user's inside, and the other way round. For
+    root, who may write such a map from outside."""
+    return furnished_ground(host, ["user"], owners=(uid, gid))[0]
+
+
 def _open_namespaces(supervisor: int, kinds: list[str], places: tuple[str, ...]) -> Ground | None:
     held: list[tuple[str, int]] = []
     opened: list[tuple[str, int]] = []
     try:
-        with open(f"/proc/{supervisor}/task/{supervisor}/children") as file:
-            child = file.read().split()[0]
+        child = _child_of(supervisor)
         for kind in kinds:
             held.append((kind, os.open(f"/proc/{child}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)))
         for path in places:
@@ -118,3 +130,14 @@ def _open_namespaces(supervisor: int, kinds: list[str], places: tuple[str, ...])
         Ground(tuple(held), tuple(opened)).close()
         return None
     return Ground(tuple(held), tuple(opened))
+
+
+def _map_owners(child: str, host: Host, owners: tuple[int, int]) -> None:
+    for name, ours, theirs in (("uid", host.uid, owners[0]), ("gid", host.gid, owners[1])):
+        with open(f"/proc/{child}/{name}_map", "w") as file:
+            file.write(f"{ours} {theirs} 1")
+
+
+def _child_of(pid: int) -> str:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return file.read().split()[0]

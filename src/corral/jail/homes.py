@@ -7,6 +7,8 @@ import stat
 
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail import named
+from corral.jail.ground import owners_ground
+from corral.jail.mountpoints import make_mount_points
 from corral.jail.site import Home, is_below, submounts
 from corral.paths.places import Place, pin, pin_directory
 
@@ -63,7 +65,23 @@ def survey_home(of: Survey, jail: NamedJail) -> Home:
     if policy.mode == "bare":
         return Home(place, False, (own,), "", host.uid, host.gid)
     over = tuple((path, of._hold(pin(_with_account(jail, path, place.path)))) for path in ACCOUNT_FILES)
-    return Home(place, False, (own,), "", STRICT_ID, STRICT_ID, over)
+    owners = -1
+    if host.is_root and is_initial_root():
+        owners = _owners(of)
+        # Root cannot make them through a mount that shows files as another user's.
+        make_mount_points(own, place.path, (*of.writable, *of.read_only))
+    return Home(place, False, (own,), "", STRICT_ID, STRICT_ID, owners, over)
+
+
+def _owners(of: Survey) -> int:
+    """Root's jail runs as another user for the kernel too."""
+    ground = owners_ground(of.host, STRICT_ID, STRICT_ID)
+    if ground is None:
+        raise NotEnforceable(
+            "strict as root needs a user namespace that maps owners, and the kernel gives none"
+        )
+    of._grounds_held.append(ground)
+    return ground.held[0][1]
 
 
 def survey_review(of: Survey, jail: NamedJail) -> Home:

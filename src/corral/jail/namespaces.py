@@ -47,10 +47,13 @@ def compile_plan(
     kept = fence.add_streams(draft, site, rules)
     fence.add_devices(draft, rules, site.devices, inline=inline)
     held = add_held(draft, site.ground)
+    owners = site.home.owners if site.home is not None else -1
+    owned = draft.inherit(owners, "whose the places are inside") if owners >= 0 else ""
     draft.add("close", why="close every other descriptor")
     fence.add_limits(draft, policy)
     _enter_namespaces(draft, policy, site, host, held)
     view = View(draft)
+    view.owners = owned
     # A strict root has no process list to be seen, and then the kernel gives no other: it is made before.
     proc = _make_proc(draft) if policy.mode == "strict" and not host.no_proc else ""
     root = add_scene(view, policy, site, host, masks) if not site.is_set else ""
@@ -84,10 +87,13 @@ def _enter_namespaces(
     kinds = ["mnt", "pid", "ipc"]
     if policy.network == "off" and "net" not in dict(held):
         kinds.append("net")
+    home = site.home
     if held:
         add_on(draft, held, kinds)
+    elif home is not None and home.owners >= 0:
+        add_own(draft, host, kinds)
     else:
-        add_own(draft, host, ["user", *kinds], (site.home.uid, site.home.gid) if site.home else None)
+        add_own(draft, host, ["user", *kinds], (home.uid, home.gid) if home is not None else None)
 
 
 def _add_devices(draft: Draft, policy: Policy, own: bool) -> None:
@@ -141,6 +147,8 @@ def add_fence(
     draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
     for slot in kept:
         draft.add("keep", slot, why="a descriptor the caller leaves to the command")
+    if site.home is not None and site.home.owners >= 0:
+        draft.add("become", site.home.uid, site.home.gid, why="another user, for the kernel too")
     draft.add("nonewprivs", why="set-uid programs gain nothing")
     if fence.leaves_nesting_open(policy, host):
         fence.add_scopes(draft, host, scopes)

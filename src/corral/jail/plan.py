@@ -150,6 +150,15 @@ _EXPLAINED: dict[tuple[str, int], str] = {
     ("stdio", 9): "a standard descriptor cannot be read or written (O_PATH)",
     ("namespaces", 1): "this host closes user namespaces to us",
     ("namespaces", 28): "the limit of user namespaces is reached (user.max_user_namespaces)",
+    ("idmap", 22): "its file system cannot show files as another user's; use -m workspace-write",
+    (
+        "make",
+        20,
+    ): "something else lies there in the jail's own home; `corral changes` shows it, -j takes another jail",
+    (
+        "make",
+        40,
+    ): "a link lies there in the jail's own home; `corral changes` shows it, -j takes another jail",
     ("restrict", 7): "too many Landlock layers (16); corral is nested too deeply",
 }
 

@@ -142,12 +142,16 @@ def _try_inside(
     )
     try:
         bait.furnish(enclosure.home)
-        plan = enclosure.plan(argv, inline=True)
+        return _try_plan(enclosure.plan(argv, inline=True), launcher)
     finally:
         enclosure.close()
+
+
+def _try_plan(plan: Plan, launcher: str) -> tuple[dict[str, str], bool]:
     reader, writer = os.pipe()
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in plan.passed]
     try:
         pid = _spawn(plan, launcher, actions)
     finally:
@@ -161,7 +165,7 @@ def _try_inside(
 def _spawn(plan: Plan, launcher: str, actions: list[tuple[Any, ...]]) -> int:
     variables = {"PATH": "/usr/bin:/bin"}
     if plan.carrier is None:
-        return os.posix_spawn(launcher, [launcher, *plan.inline()], variables, file_actions=actions)
+        return os.posix_spawn(launcher, [launcher, *plan.words()], variables, file_actions=actions)
     from corral.jail.units import Unit
 
     unit = Unit(plan.carrier, os.posix_spawn)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Home(Record):
     """The home that a command gets of its own, where ``place`` is. ``copied``: the real one under a layer that takes
     what is written (``layers``: that, and its work directory); otherwise an empty one (``layers``: its directory).
-    ``staged``: where the stage of a jail has it. ``uid``, ``gid``: who the command is inside. ``over``: files of ours
-    to put over the system's, by path."""
+    ``staged``: where the stage of a jail has it. ``uid``, ``gid``: who the command is inside. ``owners``: a user
+    namespace by which what is ours on disk becomes that user's, where we are root; -1: one of the run's own does it.
+    ``over``: files of ours to put over the system's, by path."""
 
     place: Place
     copied: bool
@@ -30,6 +31,7 @@ class Home(Record):
     staged: str
     uid: int
     gid: int
+    owners: int = -1
     over: tuple[tuple[str, Place], ...] = ()
 
 

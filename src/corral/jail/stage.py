@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from corral.jail.named import NamedJail
     from corral.jail.plan import Draft
 
-KINDS = ("user", "mnt")
 LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN = 1, 2, 4, 8
 
 
@@ -60,16 +59,17 @@ def enter(
     terms: str,
     furnish: Callable[[Draft], None],
     places: tuple[str, ...],
+    kinds: tuple[str, ...],
     inside: tuple[int, int] | None,
     began: Callable[[], None],
 ) -> Stage:
     """Join the jail, or set it up. ``terms``: what all its runs must agree on. ``places``: what of the stage is opened.
     ``began`` is called before the first run mounts anything."""
     with _Locked(jail):
-        ground = _join(jail, terms, places)
+        ground = _join(jail, terms, (*kinds, *places), len(kinds))
         if ground is None:
             began()
-            ground, why = furnished_ground(host, list(KINDS), furnish, inside, places)
+            ground, why = furnished_ground(host, list(kinds), furnish, inside, places)
             if ground is None:
                 raise NotEnforceable(_refusal(jail, why), path=jail.path)
         path, lock = _announce(jail, terms, ground)
@@ -83,8 +83,8 @@ def _refusal(jail: NamedJail, why: str) -> str:
     )
 
 
-def _join(jail: NamedJail, terms: str, places: tuple[str, ...]) -> Ground | None:
-    """The namespaces of a run that is there."""
+def _join(jail: NamedJail, terms: str, names: tuple[str, ...], kinds: int) -> Ground | None:
+    """What a run that is there holds under these names; the first ``kinds`` are namespaces."""
     pid = 0
     for holder in living(jail):
         if holder.terms != terms:
@@ -95,13 +95,13 @@ def _join(jail: NamedJail, terms: str, places: tuple[str, ...]) -> Ground | None
         pid = holder.pid
         held: list[tuple[str, int]] = []
         try:
-            for name, fd in zip((*KINDS, *places), holder.held, strict=True):
-                how = os.O_RDONLY if name in KINDS else os.O_PATH
+            for name, fd in zip(names, holder.held, strict=True):
+                how = os.O_RDONLY if len(held) < kinds else os.O_PATH
                 held.append((name, os.open(f"/proc/{holder.pid}/fd/{fd}", how | os.O_CLOEXEC)))
         except OSError:
             Ground(tuple(held)).close()  # on its way out; another one may have them
             continue
-        return Ground(tuple(held[: len(KINDS)]), tuple(held[len(KINDS) :]))
+        return Ground(tuple(held[:kinds]), tuple(held[kinds:]))
     if pid:
         raise NotEnforceable(
             f"jail {jail.name} is in use by pid {pid}, which cannot be joined; name another with -j"

@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from corral.jail.ground import Ground
     from corral.jail.named import NamedJail
     from corral.jail.proofs import Proof
     from corral.jail.site import Home
@@ -45,8 +46,11 @@ class Survey:
         self.home: Home | None = None
         self.review: Home | None = None
         self._pinned: list[Place] = []
+        self._grounds_held: list[Ground] = []
 
     def _release(self) -> None:
+        while self._grounds_held:
+            self._grounds_held.pop().close()
         while self._pinned:
             self._pinned.pop().close()
 

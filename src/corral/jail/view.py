@@ -21,6 +21,9 @@ class View:
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
+        self.owners = (
+            ""  # slot of a user namespace that says whose the places are inside; empty: whose they are
+        )
         self.waiting: list[tuple[str, str, int, str]] = []  # path, slot, kind, why
         self.growing: dict[
             str, str
@@ -36,7 +39,10 @@ class View:
         return slot
 
     def clone(self, place: Place, attrs: int, why: str) -> str:
-        return self.draft.fill("tree", self.draft.open_place(place, why), attrs, why=why)
+        slot = self.draft.fill("tree", self.draft.open_place(place, why), attrs, why=why)
+        if self.owners:
+            self.draft.add("idmap", slot, self.owners, why=f"{place.path} is the inside user's")
+        return slot
 
     def wait(self, path: str, slot: str, kind: int, why: str) -> None:
         self.waiting.append((path, slot, kind, why))

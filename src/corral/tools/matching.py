@@ -6,6 +6,8 @@ of its own, which is ended when time is up or the call is cancelled.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import select
@@ -21,7 +23,8 @@ from corral.tools.linewise import Hits, expression_lines, literal_lines, text_of
 from corral.tools.trees import Clock
 
 LOOK_EVERY = 0.05  # seconds, for a call that was cancelled
-PIECE = 1 << 16
+PIECE = 1 << 20
+F_SETPIPE_SZ = 1031
 
 
 class Matcher:
@@ -77,8 +80,10 @@ class _Process:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._writer, self._reader = self._child.stdin.fileno(), self._child.stdout.fileno()
-        os.set_blocking(self._writer, False)
-        os.set_blocking(self._reader, False)
+        for fd in (self._writer, self._reader):
+            os.set_blocking(fd, False)
+            with contextlib.suppress(OSError):  # the user has too many pipes; it goes on more slowly
+                fcntl.fcntl(fd, F_SETPIPE_SZ, PIECE)
         pattern = expression.compiled.pattern.encode("utf-8", "surrogatepass")
         how = b"whole" if expression.whole else b"lines"
         self._waiting = bytearray(b"".join(map(_framed, (pattern, b"%d" % expression.compiled.flags, how))))

@@ -1,0 +1,28 @@
+"""Mount points on the host: what is put back below a directory that covers it needs a name to stand on there."""
+
+from __future__ import annotations
+
+import os
+
+from corral.errors import NotEnforceable
+from corral.jail.site import is_below
+from corral.paths.places import Place, pin_beneath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def make_mount_points(covering: Place, top: str, places: Iterable[Place]) -> None:
+    """In ``covering``, which is to lie over ``top``, for each of the places below that. No link is followed."""
+    for place in places:
+        if not is_below(place.path, top) or place.path == top:
+            continue
+        below = place.path[len(top) + 1 :]
+        made = pin_beneath(covering, below if place.is_directory else os.path.dirname(below), create=True)
+        if made is None:
+            raise NotEnforceable(f"{covering.path}/{below} cannot be made", path=place.path)
+        if not place.is_directory:
+            flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(os.path.basename(below), flags, 0o600, dir_fd=made.fd))
+        made.close()
