@@ -22,6 +22,7 @@ CLAIMS: dict[str, str] = {
     "udp": "UDP packets can be sent",
     "families": "other socket families (vsock, netlink, packet, …) can be used",
     "terminals": "other terminals of the same user can be opened",
+    "devices": "devices that can be read can be told what to do (ioctl)",
     "terminal-input": "characters can be pushed into the terminal",
     "ipc": "System V memory, semaphores and queues are shared with the host",
     "temp": "temporary directories are shared with the host",

@@ -62,7 +62,9 @@ class Field:
     def argv(self, line: str) -> list[str]:
         marks = "userxattr" if self.attributes == "user" else "redirect_dir=on"
         options = f"{marks},lowerdir=lower,upperdir=upper,workdir=work"
-        script = f"mount -t overlay -o {options} overlay merged && cd merged && exec sh -ec {shlex.quote(line)}"
+        script = (
+            f"mount -t overlay -o {options} overlay merged && cd merged && exec sh -ec {shlex.quote(line)}"
+        )
         unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
         return [*unshare, "sh", "-c", script]
 

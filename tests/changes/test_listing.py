@@ -20,7 +20,10 @@ ROWS: dict[str, tuple[str, list[str]]] = {
     "a new file": ("echo x > new", ["A new"]),
     "a new directory": ("mkdir -p n/m; echo x > n/m/f", ["A n/", "A n/m/", "A n/m/f"]),
     "a changed file": ("echo x >> d/f", ["M d/f"]),
-    "a file written again with the same": ("cat d/f > /tmp/$$; cat /tmp/$$ > d/f; touch -r e d/f; touch -r d/g d/f", []),
+    "a file written again with the same": (
+        "cat d/f > /tmp/$$; cat /tmp/$$ > d/f; touch -r e d/f; touch -r d/g d/f",
+        [],
+    ),
     "a deleted file": ("rm d/f", ["D d/f"]),
     "a deleted directory": ("rm -r d", ["D d/"]),
     "a renamed file": ("mv d/f moved", ["R d/f -> moved"]),
@@ -33,7 +36,10 @@ ROWS: dict[str, tuple[str, list[str]]] = {
     "a file in place of a directory": ("rm -r d; echo x > d", ["T d"]),
     "a directory in place of a file": ("rm e; mkdir e; echo x > e/f", ["T e/", "A e/f"]),
     "a link in place of a file": ("rm e; ln -s d e", ["T e"]),
-    "a directory made anew": ("rm -r d; mkdir d; echo x > d/f; echo y > d/n", ["T d/", "M d/f", "D d/g", "A d/n"]),
+    "a directory made anew": (
+        "rm -r d; mkdir d; echo x > d/f; echo y > d/n",
+        ["T d/", "M d/f", "D d/g", "A d/n"],
+    ),
     "a directory made anew as it was": (
         "cp -a d /tmp/$$d; rm -r d; cp -a /tmp/$$d d; rm -r /tmp/$$d",
         [],
@@ -72,7 +78,8 @@ def test_before_and_after_are_told(field: Field) -> None:
     prepare(field)
     field.run("printf longer > e; chmod 600 e")
     (change,) = list_changes(field.layers)
-    assert change.before is not None and change.after is not None
+    assert change.before is not None
+    assert change.after is not None
     assert (change.before.size, change.after.size) == (13, 6)
     assert (change.before.mode, change.after.mode) == (0o644, 0o600)
     assert change.before.digest != change.after.digest
@@ -80,7 +87,10 @@ def test_before_and_after_are_told(field: Field) -> None:
 
 
 def test_names_that_a_terminal_would_obey_are_shown_escaped(field: Field) -> None:
-    field.run("echo x > \"$(printf 'a\\033[2Jb')\"; echo x > \"$(printf 'n\\nl')\"; echo x > ./-rf; printf x > \"$(printf '\\377')\"")
+    field.run(
+        "echo x > \"$(printf 'a\\033[2Jb')\"; echo x > \"$(printf 'n\\nl')\"; echo x > ./-rf; "
+        "printf x > \"$(printf '\\377')\""
+    )
     lines = [change.line() for change in list_changes(field.layers)]
     assert len(lines) == 4
     assert all(line.isprintable() for line in lines)
@@ -99,7 +109,7 @@ def test_the_same_for_the_overlay_of_real_root(field: Field) -> None:
     field.attributes = "trusted"
     field.file("d/sub/f", "f\n")
     field.file("d/g", "g\n")
-    field.run("python3 -c 'import os; os.rename(\"d\", \"moved\")'; echo more >> moved/g; rm -r moved/sub")
+    field.run('python3 -c \'import os; os.rename("d", "moved")\'; echo more >> moved/g; rm -r moved/sub')
     assert [short(change) for change in list_changes(field.layers)] == ["D d/", "A moved/", "A moved/g"]
 
 
@@ -113,7 +123,8 @@ def test_an_index_that_differs_in_stat_data_only_is_not_listed(field: Field) -> 
     assert same_but_for_stat_data(before, after)
     field.run("echo x > new; git add new")
     paths = [change.path for change in list_changes(field.layers)]
-    assert ".git/index" in paths and "new" in paths
+    assert ".git/index" in paths
+    assert "new" in paths
 
 
 @pytest.mark.parametrize("version", ["2", "4"])
@@ -153,6 +164,11 @@ def test_the_cost_is_that_of_the_changes(field: Field, monkeypatch: pytest.Monke
     field.run("echo x > many/3/f")
     listed: list[object] = []
     original = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda *args: listed.append(args) or original(*args))
+
+    def counted(where: int) -> list[str]:
+        listed.append(where)
+        return original(where)
+
+    monkeypatch.setattr(os, "listdir", counted)
     assert [change.path for change in list_changes(field.layers)] == ["many/3/f"]
     assert len(listed) < 10

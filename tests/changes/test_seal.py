@@ -14,6 +14,7 @@ from changes.field import Field, picture
 from changes.test_listing import prepare
 from corral.changes import apply, begin, diff, list_changes, marker, seal, sealing, survey
 from corral.changes.kept import KEPT
+from corral.changes.trees import Tree
 from corral.errors import ChangeConflict, Refused
 
 pytestmark = pytest.mark.jail
@@ -156,7 +157,9 @@ def test_a_renamed_file_is_not_taken_for_one_that_was_lost(field: Field) -> None
     assert not any(change.conflict for change in list_changes(field.layers))
 
 
-def test_a_clock_that_was_set_back_makes_everything_doubtful(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_was_set_back_makes_everything_doubtful(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(field)
     held = begin(field.layers)
     field.inside(INSIDE)
@@ -173,7 +176,9 @@ def test_a_clock_that_was_set_back_makes_everything_doubtful(field: Field, monke
     assert (field.lower / "e").read_text() == "inside\n"
 
 
-def test_a_network_file_system_makes_everything_doubtful(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_file_system_makes_everything_doubtful(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(field)
     monkeypatch.setattr(sealing, "kind_of_file_system", lambda fd: 0x6969)
     field.run(INSIDE)
@@ -215,7 +220,9 @@ def test_what_was_before_the_first_of_several_runs_stays_the_base(field: Field) 
     assert b"# -content of e" in b"".join(diff(field.layers))
 
 
-def test_a_jail_that_holds_changes_to_one_directory_does_not_take_another(field: Field, tmp_path: Path) -> None:
+def test_a_jail_that_holds_changes_to_one_directory_does_not_take_another(
+    field: Field, tmp_path: Path
+) -> None:
     prepare(field)
     field.run("echo x > e")
     other = tmp_path / "other"
@@ -234,7 +241,8 @@ def test_small_texts_are_kept_as_base_and_forgotten_with_their_change(field: Fie
     field.run("echo x >> e; echo x >> binary; echo x >> large")
     kept = os.listdir(field.layers.in_sealed(KEPT))
     (change,) = [change for change in list_changes(field.layers) if change.path == "e"]
-    assert change.before is not None and kept == [change.before.digest]
+    assert change.before is not None
+    assert kept == [change.before.digest]
     apply(field.layers)
     assert os.listdir(field.layers.in_sealed(KEPT)) == []
 
@@ -247,23 +255,26 @@ def test_what_the_jail_did_not_see_is_never_applied(field: Field) -> None:
     # What a mask makes of it: the name is free, and a directory made there hides the real one.
     field.run("rm -r .ssh; mkdir .ssh; echo mine > .ssh/config; rm -r d", hidden=(".ssh", "d/secret"))
     changes = list_changes(field.layers)
-    assert changes and all("hidden from the jail" in change.refused for change in changes)
+    assert changes
+    assert all("hidden from the jail" in change.refused for change in changes)
     done = apply(field.layers, allow_exec=True)
     assert done.applied == []
     assert (field.lower / ".ssh/id_ed25519").read_text() == "key\n"
     assert (field.lower / "d/secret").exists()
 
 
-def test_sealing_costs_no_second_look_at_what_did_not_change(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sealing_costs_no_second_look_at_what_did_not_change(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
     field.run("for n in 1 2 3 4 5; do echo $n > new$n; done")
     read: list[str] = []
-    original = sealing.Tree.digest
+    original = Tree.digest
 
-    def counted(self: sealing.Tree, path: str, kind: str) -> str:
+    def counted(self: Tree, path: str, kind: str) -> str:
         read.append(path)
         return original(self, path, kind)
 
-    monkeypatch.setattr(sealing.Tree, "digest", counted)
+    monkeypatch.setattr(Tree, "digest", counted)
     field.run("echo x > another")
     assert read == ["another"]
 
@@ -272,5 +283,3 @@ def test_beginning_takes_no_time(field: Field) -> None:
     started = time.perf_counter()
     os.close(begin(field.layers))
     assert time.perf_counter() - started < 0.2
-
-

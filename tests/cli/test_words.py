@@ -20,7 +20,7 @@ def test_every_command_stands_in_the_help_with_what_it_does(person: Person) -> N
     for words in (["--help"], ["-h"], ["help"]):
         text = person.reads(*words)
         for name, (_, what) in COMMANDS.items():
-            assert f"  {name:<9}{what}\n" in text
+            assert f"  {name:<10}{what}\n" in text
     assert person.reads("--version") == f"corral {corral.__version__}\n"
 
 

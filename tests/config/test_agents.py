@@ -78,8 +78,8 @@ def test_each_command_has_its_profile_by_name_with_a_path_or_without(desk: Desk)
     for name in NAMES:
         for word in (name, f"/usr/local/bin/{name}", f"./{name}"):
             assert load(command=word).settings.agent == AGENTS[name]
-    for word in (None, "make", "claude-x", "/claude/make"):
-        assert load(command=word).settings.agent is None
+    for other in (None, "make", "claude-x", "/claude/make"):
+        assert load(command=other).settings.agent is None
 
 
 def test_a_file_may_choose_another_profile_or_none(desk: Desk) -> None:

@@ -143,3 +143,36 @@ def test_one_shot_programs_are_protected_too(
 )
 def test_content_tells_what_it_is(head: bytes, name: str, expected: tuple[str, str]) -> None:
     assert sniff(head, name) == expected
+
+
+def test_what_is_kept_for_the_next_process_is_written_anew_now_and_then(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.files.stampfile.ANEW_BYTES", 4000)
+    monkeypatch.setattr("corral.files.stampfile.KEPT_AT_MOST", 5)
+    store = tmp_path / "store"
+    files = yard.files(stamps=Stamps(str(store)))
+    for number in range(100):
+        yard.file(f"f{number}")
+        files.read_file(f"f{number}")
+        files.read_file(f"f{number}")  # the same again is not written again
+    assert store.stat().st_size < 5000
+    assert [path for path in os.listdir(tmp_path) if path.startswith("store")] == ["store"]
+    for number in (99, 98):
+        changed = yard.root / f"f{number}"
+        changed.write_bytes(b"theirs")
+        later(changed)
+        with pytest.raises(StaleFile):
+            yard.files(stamps=Stamps(str(store))).write_file(f"f{number}", "two")
+    files.remove_file("f97")
+    yard.file("f97", b"new")
+    yard.files(stamps=Stamps(str(store))).write_file("f97", "two")
+
+
+def test_only_so_many_clients_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORRAL_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr("corral.files.stampfile.STORES_AT_MOST", 3)
+    info = tmp_path.stat()
+    for number in range(10):
+        Stamps.kept_for(str(tmp_path), f"client-{number}").remember("x", info)
+    assert len(os.listdir(tmp_path / "state/stamps")) <= 4

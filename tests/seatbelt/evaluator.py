@@ -1,7 +1,8 @@
 """A reader of sandbox profiles: just enough of the language to say what a profile decides, and an error for all else.
 
 What it takes for granted is what Apple's own profiles and those who took them apart agree on: the last rule whose
-operation and filters match decides, several filters of one rule are alternatives, and `default` decides where none does.
+operation and filters match decides, several filters of one rule are alternatives, and `default` decides where none
+does, but for a few operations that are open unless they are named.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ TARGETS = ("self", "same-sandbox", "others")
 VNODE_TYPES = ("REGULAR-FILE", "DIRECTORY", "SYMLINK", "CHARACTER-DEVICE", "BLOCK-DEVICE")
 
 
+# What `(deny default)` does not close.
+STRAGGLERS = ("process-info-listpids", "process-info-pidinfo", "nvram-get", "nvram-set")
+
+
 class NotAProfile(Exception):
     """A form that this reader does not know, or that is none."""
 
@@ -73,11 +78,9 @@ class Evaluator:
             self._take(form)
         if self.default is None:
             self.default = "allow"  # what a profile that says nothing means
-        for (
-            rule
-        ) in self.rules:  # every filter is looked at once, so that nothing unknown hides behind another
+        for rule in self.rules:
             for one in rule.filters:
-                self._matches(one, Operation("file-read-data", "/", {}))
+                self._check(one)
         unused = self.parameters.keys() - self._used
         if unused:
             raise NotAProfile(f"parameters that no rule uses: {sorted(unused)}")
@@ -103,7 +106,7 @@ class Evaluator:
     def decides(self, operation: Operation) -> str:
         if operation.name not in OPERATIONS:
             raise NotAProfile(f"unknown operation {operation.name}")
-        decision = str(self.default)
+        decision = "allow" if operation.name in STRAGGLERS else str(self.default)
         for rule in self.rules:
             if self.applies(rule, operation):
                 decision = rule.decision
@@ -135,12 +138,18 @@ class Evaluator:
             case [Symbol("sysctl-name-prefix"), str() as prefix]:
                 return operation.facts.get("sysctl-name", "").startswith(prefix)
             case [Symbol("require-all"), *inner] if inner:
-                return all([self._matches(one, operation) for one in inner])
+                return all(self._matches(one, operation) for one in inner)
             case [Symbol("require-any"), *inner] if inner:
-                return any([self._matches(one, operation) for one in inner])
+                return any(self._matches(one, operation) for one in inner)
             case [Symbol("require-not"), inner]:
                 return not self._matches(inner, operation)
         raise NotAProfile(f"unknown filter {form}")
+
+    def _check(self, form: Any) -> None:
+        """Every filter once, so that nothing unknown hides behind another that decides first."""
+        self._matches(form, Operation("file-read-data", "/", {}))
+        for inner in form[1:] if form[0].startswith("require-") else ():
+            self._check(inner)
 
     def _string(self, operand: Any) -> str:
         match operand:

@@ -16,11 +16,13 @@ from cases import case
 from corral import NotEnforceable, PolicyError
 from corral.claims import CLAIMS
 from corral.jail import seatbelt
+from corral.paths.sensitive import KEY_MATERIAL
 from corral.policy import MODES, Grant, Policy
 from seatbelt.evaluator import Evaluator, NotAProfile, Operation
 
 PTY = {"extension": "com.apple.sandbox.pty"}
 DEVICE = {"vnode-type": "CHARACTER-DEVICE"}
+HIDDEN = (".ssh", ".netrc", "Library/Keychains", ".config/gh")
 RESOLVER = "/private/var/run/mDNSResponder"
 
 
@@ -50,8 +52,11 @@ class Mac:
             Grant.ro(str(self.root / ".git/objects/info")),
             Grant.hide(str(self.root / "sub/keep")),
             Grant.rw("/private/tmp/shared-with-us", "create"),
+            Grant.ro("/private/tmp/shown", "create"),
         )
-        return Policy(**{"grants": grants, **fields})  # type: ignore[arg-type]
+        # The list of key material is long and each of its lines the same: a few stand for all.
+        few = tuple(name for name in (*KEY_MATERIAL, *seatbelt.KEY_MATERIAL) if name not in HIDDEN)
+        return Policy(**{"grants": grants, "unhide": few, **fields})  # type: ignore[arg-type]
 
     def profile(self, policy: Policy | None = None) -> seatbelt.Profile:
         return seatbelt.compile_profile(
@@ -130,6 +135,17 @@ class Mac:
             "/dev/tty.usb",
         ):
             add("deny", "file-read-data", "file-read-metadata", path=path)
+        for path in (
+            "/private/etc/x",
+            "/private/var/db/x",
+            f"{home}/Library/Fonts/x",
+            "/private/tmp/shown/x",
+        ):
+            add("allow", "file-read-data", path=path)
+        for path in ("/private/tmp/shown/x", f"{home}/.local/state/corral/x", f"{home}/.config/corral/x"):
+            add("deny", *every_write, path=path)
+        for path in (f"{home}/.local/state/corral/x", f"{home}/.config/corral/x"):
+            add("deny", "file-read-data", path=path)
         add("allow", "file-read-metadata", path="/private/tmp")
         add("deny", "file-read-data", path="/private/tmp")
         # Renaming what leads to a fenced place would take it out of its rule.
@@ -237,6 +253,13 @@ def test_shared_memory_is_opened_only_if_asked_for(mac: Mac) -> None:
     assert "ipc" not in seatbelt.claims(mac.policy(shared_memory=True))
 
 
+def test_key_material_of_every_system_and_of_this_one_is_hidden(mac: Mac) -> None:
+    profile = mac.profile(Policy())
+    names = (*KEY_MATERIAL, *seatbelt.KEY_MATERIAL, ".config/corral/corral.toml", ".local/state/corral/x")
+    rows = [(Operation("file-read-data", f"{mac.home}/{name}"), "deny") for name in names]
+    assert red(profile, rows) == []
+
+
 # ---- each line matters ----
 
 
@@ -249,32 +272,16 @@ def mutants(profile: seatbelt.Profile) -> list[tuple[str, seatbelt.Profile]]:
         )
     ]
     for n, line in enumerate(lines):
-        if line == "(version 1)" or "HIDDEN_" in line and not _is_tried(profile, line):
+        if line == "(version 1)":
             continue
         rest = [*lines[:n], *lines[n + 1 :]]
         used = {name for name, _ in profile.parameters if any(f'"{name}"' in left for left in rest)}
         kept = tuple((name, value) for name, value in profile.parameters if name in used)
         found.append((f"without {line}", seatbelt.Profile("\n".join(rest), kept)))
     for n, (name, value) in enumerate(profile.parameters):
-        if name.startswith("HIDDEN_") and not _is_tried(profile, f'"{name}"'):
-            continue
         wider = (*profile.parameters[:n], (name, os.path.dirname(value)), *profile.parameters[n + 1 :])
         found.append((f"{name} widened to {os.path.dirname(value)}", profile.replace(parameters=wider)))
     return found
-
-
-def _is_tried(profile: seatbelt.Profile, line: str) -> bool:
-    """The list of key material is long and each of its lines the same: those that the table tries stand for all."""
-    tried = (
-        ".ssh",
-        ".netrc",
-        "Keychains",
-        "keep",
-        "/private/tmp",
-        "/private/var/tmp",
-        "/private/var/folders",
-    )
-    return any(f'"{name}"' in line and value.endswith(tried) for name, value in profile.parameters)
 
 
 @pytest.mark.parametrize("network", ["off", "open"])
@@ -284,7 +291,7 @@ def test_every_mutation_of_the_profile_turns_a_row_red(mac: Mac, network: str) -
     changed = mutants(profile)
     assert len(changed) > 40
     survivors = [what for what, mutant in changed if not red(mutant, rows)]
-    assert survivors == []
+    assert survivors == [], "\n".join(survivors)
 
 
 @pytest.mark.parametrize("network", ["off", "open"])
@@ -360,7 +367,10 @@ def test_the_prefix_is_the_systems_own_program_with_text_and_parameters(mac: Mac
         '(subpath (param "WRITABLE_ROOT_0"))',
     ):
         assert part in text
-    assert seatbelt.command(Policy(), str(mac.root), ["ls", "-l"])[-3:] == ["--", "ls", "-l"]
+    made = Policy(grants=(Grant.rw("made", "create"), Grant.rw("missing", "skip")))
+    assert seatbelt.command(made, str(mac.root), ["ls", "-l"])[-3:] == ["--", "ls", "-l"]
+    assert (mac.root / "made").is_dir()
+    assert not (mac.root / "missing").exists()
 
 
 @pytest.mark.parametrize(
@@ -397,6 +407,8 @@ def test_what_cannot_be_granted_is_refused_as_everywhere(mac: Mac) -> None:
     ):
         with pytest.raises(PolicyError):
             mac.profile(Policy(grants=(grant,)))
+    with pytest.raises(PolicyError, match="nothing"):
+        mac.profile(Policy(grants=(Grant.rw(str(mac.home / "missing")),)))
     with pytest.raises(PolicyError, match="hidden"):
         mac.profile(Policy(grants=(Grant.ro(str(mac.home / ".ssh/config"), "create"),)))
     taken = mac.profile(Policy(grants=(Grant.rw(str(mac.home / ".ssh")),)))

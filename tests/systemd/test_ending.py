@@ -77,6 +77,12 @@ def test_the_time_is_up(bed: Bed) -> None:
     wait_until_no_unit(bed)
 
 
+def test_a_launcher_that_does_not_end_its_run_is_ended_by_the_manager_after_the_time(bed: Bed) -> None:
+    (client,) = bed.script("true", timeout=7)["started"]
+    assert "RuntimeMaxSec=27.000" in client["argv"]
+    assert not any("RuntimeMaxSec" in word for word in bed.script("true")["started"][0]["argv"])
+
+
 def test_cancelling_ends_the_unit(bed: Bed) -> None:
     answer = bed.script(UNDER_WAY, cancel="ready")
     assert (answer["over"], answer["signal"], answer["timed_out"]) == ("cancel", signal.SIGKILL, False)

@@ -191,6 +191,18 @@ def test_a_path_that_systemd_cannot_take_is_refused_before_anything_runs(bed: Be
     assert "UTF-8" in done.stdout
 
 
+# ---- the channel that the verdict came by ----
+
+
+def test_a_command_has_its_three_streams_and_nothing_of_ours(bed: Bed) -> None:
+    look = (
+        "import os\nprint(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], os.readlink('/proc/self/fd/0'))\n"
+        "try: print(os.listdir(f'/proc/{os.getppid()}/fd'))\nexcept OSError as e: print(e.strerror)"
+    )
+    answer = bed.jail(["/usr/bin/python3", "-c", look])
+    assert answer["stdout"] == "[0, 1, 2] /dev/null\nPermission denied\n"
+
+
 # ---- what is shared ----
 
 

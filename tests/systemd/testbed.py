@@ -186,7 +186,8 @@ def furnish() -> None:
         os.chown(tree / "user" / name, UID, UID)
     mount("tmpfs", "/run", "mode=755")
     mount("tmpfs", "/home", "mode=755")
-    mount("tmpfs", "/tmp", "mode=1777")
+    for path in ("/tmp", "/dev/shm"):
+        mount("tmpfs", path, "mode=1777")
     # Where a manager puts a unit's mounts together; its name changed after 252. A user manager cannot make it.
     for path in ("/run/systemd/system", "/run/systemd/unit-root", "/run/systemd/mount-rootfs", "/run/bed"):
         os.makedirs(path)

@@ -29,7 +29,9 @@ def as_it_stands(change: Change, lower: Tree) -> Change | None:
     now = standing(lower, change.path, change.before)
     before, after = change.before, change.after
     if before is not None and now is None and not change.conflict and lower.is_blocked(change.path):
-        return replace(change, conflict=AFTER, why="a directory on its way was replaced outside since the run")
+        return replace(
+            change, conflict=AFTER, why="a directory on its way was replaced outside since the run"
+        )
     if _is_done(change, now):
         return None
     if change.conflict:

@@ -171,7 +171,8 @@ def flagged(change: Change, lower: Tree, upper: Upper) -> Change:
     for rule, (patterns, look) in BY_CONTENT.items():
         if _matches(change.path, patterns) and not _is_exempt(rule, change.path):
             reason = _look(look, change, lower, upper)
-            flags += [Flag(rule, reason)] if reason else []
+            is_told = reason in [flag.reason for flag in flags]
+            flags += [Flag(rule, reason)] if reason and not is_told else []
     return replace(change, flags=tuple(flags))
 
 

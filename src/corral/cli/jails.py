@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -46,10 +47,7 @@ def main(subcommand: str, words: list[str]) -> int:
 def _parse(subcommand: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
     """A switch, or an option with a value, anywhere; the rest are words."""
     names = {"-j": "--jail", "-h": "--help"}
-    known = {
-        "jails": {"--json", "--storage", "--jail", "--help"},
-        "down": {"--jail", "--set-aside", "--storage", "--help"},
-    }
+    known = {"--storage", "--jail", "--help", "--json" if subcommand == "jails" else "--set-aside"}
     options: dict[str, str] = {}
     rest: list[str] = []
     waiting = list(words)
@@ -143,10 +141,8 @@ def _weigh(top: str) -> tuple[int, float]:
                         waiting.append(entry.path)
         except OSError:
             continue
-    try:
+    with contextlib.suppress(OSError):
         latest = max(latest, os.stat(top).st_mtime)
-    except OSError:
-        pass
     return total, latest
 
 

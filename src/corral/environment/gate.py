@@ -97,6 +97,7 @@ class Gate:
         self._files: FileHalf | None = None
         self._lock = allocate_lock()
         self._shared: SharedJail | None = None
+        self._given = os.path.abspath(root)  # absolute paths may go through the links that this one goes through
         self.enclosure = Enclosure(root, policy)
         try:
             if lifetime == "environment":
@@ -125,6 +126,7 @@ class Gate:
 
         enclosure, hidden, view = self.enclosure, list(self.enclosure.hidden), None
         roots = [Anchor(place.path, fd=self._root_descriptor(place)) for place in enclosure.roots]
+        roots[0].given = self._given
         self._anchors += roots
         if self._shown == "view":
             from corral.environment.viewing import hidden_in_view, view_of

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 KEPT_SECONDS = 24 * 3600
 KEPT_AT_MOST = 4096
+STORES_AT_MOST = 256
 ANEW_BYTES = 4 << 20
 APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 ATTEMPTS = 100
@@ -86,10 +87,14 @@ def _text(rows: Iterable[Row]) -> bytes:
 
 
 def sweep(directory: str) -> None:
-    """Remove what nobody has added to for so long that nothing in it counts any more."""
+    """Remove what nobody has added to for so long that nothing in it counts any more, and what is too many."""
     oldest = time.time() - KEPT_SECONDS
-    for name in os.listdir(directory):
-        path = os.path.join(directory, name)
-        with contextlib.suppress(OSError):
-            if os.lstat(path).st_mtime < oldest:
+    found = []
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+    for number, (added, path) in enumerate(sorted(found, reverse=True)):
+        if added < oldest or number >= STORES_AT_MOST:
+            with contextlib.suppress(OSError):
                 os.unlink(path)

@@ -122,6 +122,15 @@ def push_character() -> None:
         return
 
 
+def control(device: str, request: int, argument: bytes) -> None:
+    """Open for reading, which the jail may allow, and tell it something."""
+    fd = os.open(device, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    try:
+        fcntl.ioctl(fd, request, argument)
+    finally:
+        os.close(fd)
+
+
 def read_memory() -> None:
     buffer = ctypes.create_string_buffer(8)
     local = (ctypes.c_void_p * 2)(ctypes.addressof(buffer), 8)
@@ -184,6 +193,8 @@ def attempts() -> dict[str, Callable[[], object]]:
         "pathname-sockets": connect_in_directory,
         "control-sockets": lambda: connect(socket.AF_UNIX, stream, given["control"]),
         "terminals": lambda: write(given["terminal"], os.O_RDWR | os.O_NOCTTY),
+        "devices": lambda: control(given["device"], 0x5414, bytes(8)),  # TIOCSWINSZ
+        "may_devices": lambda: control("/dev/urandom", 0x80045200, bytes(4)),  # RNDGETENTCNT
         "terminal-input": push_character,
         "ipc": attach_shared_memory,
         "temp": lambda: os.stat(given["temp"]),

@@ -76,7 +76,8 @@ class Bait:
                 "abstract-sockets": self._lay_abstract_socket,
                 "pathname-sockets": self._lay_socket,
                 "control-sockets": self._lay_control_socket,
-                "terminals": self._lay_terminal,
+                "terminals": lambda: self._lay_terminal("terminal"),
+                "devices": lambda: self._lay_terminal("device"),
                 "ipc": self._lay_shared_memory,
             }.items():
                 try:
@@ -148,10 +149,10 @@ class Bait:
         self._undo.append(lambda: os.unlink(path))
         self._given["temp"] = path
 
-    def _lay_terminal(self) -> None:
+    def _lay_terminal(self, name: str) -> None:
         for end in (ends := os.openpty()):
             self._undo.append(lambda end=end: os.close(end))  # type: ignore[misc]
-        self._given["terminal"] = os.ttyname(ends[1])
+        self._given[name] = os.ttyname(ends[1])
 
     def _lay_shared_memory(self) -> None:
         key = 0x43000000 | os.getpid() & 0xFFFFFF

@@ -21,7 +21,7 @@ NAME = "landlock"
 def claims(policy: Policy, host: Host) -> set[str]:
     """What this tier holds, by ABI. Metadata, listing and reading outside are not Landlock's to refuse."""
     held = {"memory", "terminal-input", "ipc", "tree"}
-    since = {"writes": 1, "truncate": 3, "signals": 6, "abstract-sockets": 6}
+    since = {"writes": 1, "truncate": 3, "devices": 5, "signals": 6, "abstract-sockets": 6}
     held |= {claim for claim, abi in since.items() if host.abi >= abi}
     if policy.network == "off":
         held |= {"tcp", "udp", "families"}

@@ -151,7 +151,7 @@ class Launch:
         if self.plan.carrier is not None:
             from corral.jail.units import Unit
 
-            self._unit = Unit(self.plan.carrier, spawn, life, self.status)
+            self._unit = Unit(self.plan.carrier, spawn, life, self.status, deadline)
             spawn = self._unit.spawn
         self._pid = spawn(
             path,

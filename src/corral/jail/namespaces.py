@@ -32,6 +32,8 @@ def claims(policy: Policy, host: Host) -> set[str]:
         held.add("processes")
     if policy.network == "off":
         held |= {"tcp", "udp", "families", "abstract-sockets"}
+    if host.abi >= 5 and policy.mode not in ("casual", "bare"):  # they have no rules about files
+        held.add("devices")
     if host.abi >= 6:
         held.add("abstract-sockets")
     if host.abi >= 9:

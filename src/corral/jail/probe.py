@@ -54,6 +54,7 @@ TRIED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pathname-sockets": (("pathname-sockets",), ("may_families",)),
     "control-sockets": (("control-sockets",), ("may_families",)),
     "terminals": (("terminals",), ("may_make-reg",)),
+    "devices": (("devices",), ("may_devices",)),
     "terminal-input": (("terminal-input",), ("may_make-reg",)),
     "ipc": (("ipc",), ("may_make-reg",)),
     "temp": (("temp",), ("may_temp",)),

@@ -89,7 +89,8 @@ NETWORK_OPEN = (
 # What is said of a place, by its kind. Unix sockets are a matter of paths too.
 PLACE_RULES: dict[str, tuple[str, ...]] = {
     "WRITABLE_ROOT": ("(allow file-read* file-write* network-bind network-inbound network-outbound {})",),
-    "READ_ONLY": ("(allow file-read* {})", "(deny file-write* network-bind {})"),
+    "READ_ONLY": ("(deny file-write* network-bind {})",),
+    "SHOWN": ("(allow file-read* {})",),
     "HIDDEN": ("(deny file-read* file-write* network-bind network-inbound network-outbound {})",),
 }
 
@@ -124,7 +125,10 @@ def claims(policy: Policy) -> set[str]:
 
 
 def prefix(policy: Policy, root: str, *, temp: str | None = None) -> list[str]:
-    """Words to put in front of a command."""
+    """Words to put in front of a command. Directories that the policy wants to be made are made."""
+    for grant in policy.grants:
+        if grant.missing == "create" and grant.access in ("rw", "ro"):
+            os.makedirs(os.path.join(root, os.path.expanduser(grant.path)), exist_ok=True)
     return [SANDBOX_EXEC, *compile_profile(policy, root, temp=temp).words(), "--"]
 
 
@@ -186,7 +190,9 @@ def _places(policy: Policy, root: str, temp: str | None, own_homes: tuple[str, .
             hidden.append(path)
         elif grant.access == "none":
             granted.pop(os.path.realpath(path), None)
-        elif os.path.lexists(path) or grant.missing != "skip":
+        elif not os.path.lexists(path) and grant.missing == "refuse":
+            raise PolicyError(f"grant {path}: there is nothing", path=path)
+        elif os.path.lexists(path) or grant.missing == "create":
             granted[os.path.realpath(path)] = "WRITABLE_ROOT" if grant.access == "rw" else "READ_ONLY"
     if temp is not None:
         granted[os.path.realpath(temp)] = "WRITABLE_ROOT"
@@ -201,7 +207,11 @@ def _places(policy: Policy, root: str, temp: str | None, own_homes: tuple[str, .
         *(f"{home}/{name}" for home, names in masks.below_home.items() for name in names),
     ]
     places = dict.fromkeys((*SHARED_TEMPORARY, *covered), "HIDDEN")
-    return {**places, **granted}
+    places |= granted
+    for path, kind in granted.items():
+        if kind == "READ_ONLY" and _said_of(os.path.dirname(path), places) == "HIDDEN":
+            places[path] = "SHOWN"  # read-only where all around it is hidden
+    return places
 
 
 def _refuse_own(path: str, kind: str) -> None:

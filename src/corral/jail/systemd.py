@@ -67,16 +67,17 @@ class Carrier(Record):
     limits: tuple[tuple[str, str], ...] = ()
     filtered: bool = False
 
-    def argv(self, unit: str) -> list[str]:
-        """With the name of the unit, which is new for every run."""
+    def argv(self, unit: str, seconds: float | None) -> list[str]:
+        """With the name of the unit, which is new for every run, and the time after which its manager ends it."""
         program, *rest = self.arguments
-        return [program, f"--unit={unit}", *rest]
+        at_most = ["-p", f"RuntimeMaxSec={seconds:.3f}"] if seconds is not None else []
+        return [program, f"--unit={unit}", *at_most, *rest]
 
 
 def claims(policy: Policy, host: Host) -> set[str]:
     held = {"writes", "truncate", "metadata", "keys", "hidden", "read-only-inside", "project-config"}
     held |= {"memory", "control-sockets", "terminal-input", "ipc", "temp", "tree"}
-    since = {"terminals": 1, "signals": 6, "abstract-sockets": 6, "pathname-sockets": 9}
+    since = {"terminals": 1, "devices": 5, "signals": 6, "abstract-sockets": 6, "pathname-sockets": 9}
     held |= {claim for claim, abi in since.items() if host.abi >= abi}
     if policy.network == "off":
         held |= {"tcp", "udp", "families", "abstract-sockets"}

@@ -51,7 +51,12 @@ class Unit:
     gone it learns from the end of ``status``, our end of its status line."""
 
     def __init__(
-        self, carrier: Carrier, runner: Callable[..., int], life: int = -1, status: int = -1
+        self,
+        carrier: Carrier,
+        runner: Callable[..., int],
+        life: int = -1,
+        status: int = -1,
+        deadline: float | None = None,
     ) -> None:
         self.carrier = carrier
         self.name = f"corral-{os.urandom(8).hex()}.service"
@@ -59,6 +64,7 @@ class Unit:
         self._runner = runner
         self._life = life
         self._status = status
+        self._deadline = deadline
 
     def spawn(
         self,
@@ -117,6 +123,10 @@ class Unit:
                 if fd >= 0:
                     os.close(fd)
 
+    def _seconds(self) -> float | None:
+        """When the manager ends the unit, should the launcher in it not do so at its own time."""
+        return None if self._deadline is None else self._deadline + START_SECONDS
+
     def _start_client(self, stdin: int, messages: int) -> int:
         """In a session of its own: what a terminal sends is the command's to hear of, by way of us."""
         variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": runtime_directory()}
@@ -127,7 +137,7 @@ class Unit:
         try:
             return self._runner(
                 program() or "/usr/bin/systemd-run",
-                self.carrier.argv(self.name),
+                self.carrier.argv(self.name, self._seconds()),
                 variables,
                 file_actions=actions,
                 setsigdef=(13, 25),
@@ -155,6 +165,8 @@ class Unit:
         for level, kind, data in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_CREDENTIALS:
                 self.main = int.from_bytes(data[:4], "little")
+        if self.main <= 0:
+            raise NotEnforceable("the unit runs among processes that we do not see; nothing was run")
         found = marshal.loads(said)
         assert isinstance(found, dict)
         return found

@@ -7,6 +7,8 @@ import select
 import tempfile
 
 from corral.jail.properties import runtime_directory
+from corral.jail.site import is_below
+from corral.state import made_state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +37,11 @@ class Canary:
     """A directory of ours that a unit must not see, with a file in it; and room for one that must not appear."""
 
     def __init__(self, home: str) -> None:
+        own = made_state_directory()
+        beside = own if own is not None and is_below(os.path.realpath(own), home) else home
         try:
-            self.path = tempfile.mkdtemp(prefix=".corral-canary-", dir=home)
-        except OSError:
+            self.path = tempfile.mkdtemp(prefix=".corral-canary-", dir=beside)
+        except OSError:  # a home that we may not write in
             self.path = tempfile.mkdtemp(prefix="corral-canary-", dir=runtime_directory())
         with open(os.path.join(self.path, "alive"), "w"):
             pass
@@ -121,7 +125,8 @@ def why_it_never_came(client: int, messages: int) -> str:
     text = os.pread(messages, 4096, 0).decode("utf-8", "replace").strip().replace("\n", "; ")
     if not ended:
         return "the unit gave no account of itself"
-    code = os.waitstatus_to_exitcode(os.waitpid(client, 0)[1])
+    told = os.waitid(os.P_PID, client, os.WEXITED | os.WNOWAIT)  # whoever gives up collects it
+    code = told.si_status if told is not None and told.si_code == os.CLD_EXITED else -1
     if code in SETUP:
         return f"{SETUP[code]}; nothing was run. Remedy: {REMEDY}"
     said = f": {text}" if text else ""

@@ -60,6 +60,7 @@ class View:
 
     def put(self, path: str, slot: str, why: str, kind: int = stat.S_IFDIR) -> None:
         self.draft.add("attach", slot, self._target(path, kind, why), why=why)
+        self.empty.pop(path, None)
         self.filled.add(path)
 
     def put_empty(self, path: str, slot: str, why: str) -> None:

@@ -73,6 +73,9 @@ _UNSEEN = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(
 _SHORT = tuple(name[1:] + "~" for name in SEGMENTS)
 # File systems on Linux that do not tell cases apart: FAT, exFAT, NTFS, CIFS, SMB, HFS, HFS+.
 _FOLDING = {0x4D44, 0x2011BAB0, 0x7366746E, 0x5346544E, 0xFF534D42, 0xFE534D42, 0x517B, 0x4244, 0x482B}
+# And those that only pass on what something else holds, a Mac or a Windows it may be, or that are told when they are
+# made: FUSE and virtiofs, 9p, NFS, ZFS, VirtualBox, VMware, Parallels.
+_FOLDING |= {0x65735546, 0x01021997, 0x6969, 0x2FC12FC1, 0x786F4256, 0xBACBACBC, 0x7C7C6673}
 FS_IOC_GETFLAGS, FS_CASEFOLD_FL = 0x80086601, 0x40000000
 STATFS_BYTES = 256
 
@@ -143,12 +146,14 @@ def folds_case(directory: int) -> bool:
     except OSError:
         return True
     try:
-        return kind_of_file_system(fd) in _FOLDING or _has_casefold_flag(fd)
+        kind = kind_of_file_system(fd)
+        return not kind or kind in _FOLDING or _has_casefold_flag(fd)
     finally:
         os.close(fd)
 
 
 def kind_of_file_system(fd: int) -> int:
+    """Its magic number; 0 if it does not say."""
     import ctypes
 
     room = ctypes.create_string_buffer(STATFS_BYTES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from corral.tools.arguments import Arguments, arg
-from corral.tools.failures import invalid
-from corral.tools.limits import CHECKSUM_FILE_BYTES
+from corral.tools.failures import Failure, invalid
+from corral.tools.limits import CHECKSUM_FILE_BYTES, CHECKSUM_FILES
 from corral.tools.reply import Reply
 from corral.tools.tool import Tool
 
@@ -39,6 +39,12 @@ def run(call: Call, args: ChecksumTree) -> Reply:
         for name in level.files:
             if fits is not None and not fits(below, name):
                 continue
+            if len(hashes) >= CHECKSUM_FILES:
+                raise Failure(
+                    f"more than {CHECKSUM_FILES} files below {args.path}",
+                    "resource_limit",
+                    "narrow it by path or pattern",
+                )
             path = f"{below}/{name}" if below else name
             found = _sha256(scan, level, name)
             if found is None:

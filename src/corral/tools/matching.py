@@ -11,7 +11,6 @@ import fcntl
 import os
 import re
 import select
-import subprocess
 import sys
 from collections.abc import Sequence
 from types import TracebackType
@@ -67,6 +66,8 @@ class Matcher:
 
 class _Process:
     def __init__(self, expression: Expression, clock: Clock) -> None:
+        import subprocess
+
         self._clock = clock
         self._child = subprocess.Popen(
             [sys.executable, "-I", "-S", str(linewise.__file__), str(os.getpid())],

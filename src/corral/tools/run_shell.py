@@ -4,7 +4,7 @@ jail is the wall."""
 from __future__ import annotations
 
 from corral.tools.arguments import Arguments, arg
-from corral.tools.failures import Failure, invalid
+from corral.tools.failures import Failure
 from corral.tools.limits import (
     SHELL_COMMAND_CHARACTERS,
     SHELL_MEMORY_BYTES,
@@ -45,9 +45,9 @@ class RunShell(Arguments):
 
 def run(call: Call, args: RunShell) -> Reply:
     if not args.command.strip():
-        raise invalid("command must not be blank")
+        raise Failure("command must not be blank", "invalid_args", risk="caution")
     if "\0" in args.command:
-        raise invalid("command has a NUL character in it")
+        raise Failure("command has a NUL character in it", "invalid_args", risk="caution")
     seconds = min(args.timeout, SHELL_MOST_SECONDS) if args.timeout > 0 else SHELL_SECONDS
     decision = _reviewed(call, args)
     risk = str(decision.verdict.level)
@@ -68,7 +68,7 @@ def run(call: Call, args: RunShell) -> Reply:
 
 
 def _reviewed(call: Call, args: RunShell) -> Decision:
-    from corral.risk import ParserMissing, review
+    from corral.risk import ParserMissing, classify, review
 
     environment = call.environment
     try:
@@ -84,6 +84,10 @@ def _reviewed(call: Call, args: RunShell) -> Decision:
     except ParserMissing as missing:
         # Nobody has looked at the command, so it counts as the worst.
         raise Failure(str(missing), "not_enforceable", str(missing.grant), risk="dangerous") from None
+    except Exception as error:
+        # The approver of the host may fail in any way; then nobody said yes.
+        level = str(classify(args.command).level)
+        raise Failure(f"blocked: nobody could be asked — {error}", "approval_required", risk=level) from error
 
 
 def _risk(decision: Decision) -> dict[str, Any]:

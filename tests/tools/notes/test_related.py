@@ -11,6 +11,8 @@ import pytest
 
 from cases import case
 from corral import Policy
+from corral.config import load_policy
+from corral.errors import ConfigError
 from tools.room import Room, open_room
 
 pytestmark = pytest.mark.jail
@@ -216,3 +218,11 @@ def test_notes_of_any_kind_are_no_trouble(room: Room, home: Path) -> None:
     note(kb / "long.md", description="topic " * 200, name="long")
     (only,) = room.json("related_context", query="topic")["results"]
     assert len(only["description"]) == 243
+
+
+def test_the_directories_come_from_the_users_config_and_from_no_project(room: Room, tmp_path: Path) -> None:
+    note(tmp_path / "config/corral.toml", f'[related_context]\npaths = ["~/notes", "{tmp_path}/more"]\n')
+    assert load_policy().related_context == (f"{room.root.parent}/notes", f"{tmp_path}/more")
+    note(room.root / "corral.toml", '[related_context]\npaths = ["/etc"]\n')
+    with pytest.raises(ConfigError, match="only the user's config"):
+        load_policy(project=room.root)

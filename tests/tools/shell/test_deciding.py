@@ -97,6 +97,17 @@ def test_an_answer_for_another_command_is_no_answer(world: World) -> None:
         assert room.refused("run_shell", command="rm x")[0] == "approval_required"
 
 
+def test_an_approver_that_fails_has_not_said_yes(world: World) -> None:
+    def broken(request: Request) -> Answer:
+        raise OSError("the terminal is gone")
+
+    with open_room(world.workspace, policy(dangerous="ask"), approver=broken) as room:
+        kept = room.file("x")
+        response = room.call("run_shell", command="rm x")
+        assert (response["error_code"], response["risk"]) == ("approval_required", "dangerous")
+        assert kept.exists()
+
+
 def test_a_refusal_of_the_jail_is_told_with_its_rule_and_not_to_be_worked_around(
     world: World, backend: str
 ) -> None:

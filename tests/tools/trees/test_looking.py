@@ -180,6 +180,14 @@ def test_checksums_are_the_same_each_time_and_tell_what_changed(room: Room) -> N
     assert room.json("checksum_tree", baseline=room.json("checksum_tree"))["unchanged_count"] == 2
 
 
+def test_a_tree_of_too_many_files_is_to_be_narrowed(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.tools.checksum_tree.CHECKSUM_FILES", 3)
+    for number in range(4):
+        room.file(f"d{number % 2}/f{number}")
+    assert room.refused("checksum_tree")[0] == "resource_limit"
+    assert len(room.json("checksum_tree", path="d0")) == 2
+
+
 # ---- detect_project ----
 
 
