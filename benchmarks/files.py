@@ -20,6 +20,7 @@ from statistics import median
 from typing import NamedTuple
 
 from corral.environment.files import FileHalf
+from corral.files.stamps import Stamps
 from corral.paths.beneath import Anchor
 from corral.paths.opening import descend
 from corral.policy import Policy
@@ -133,7 +134,8 @@ def many_threads(files: FileHalf) -> tuple[int, float]:
 def rows(root: Path, count: int, say: Callable[[str], None]) -> tuple[list[Row], list[str]]:
     fill(root, count)
     with Anchor(str(root)) as anchor, Anchor(str(root), opener=descend) as slow:
-        files, descent = FileHalf([anchor], Policy.off()), FileHalf([slow], Policy.off())
+        # With stamps, as an environment has them.
+        files, descent = (FileHalf([top], Policy.off(), stamps=Stamps()) for top in (anchor, slow))
         path, directory = f"{root}/a/b/read", f"{root}/a/b"
         found: list[Row] = []
 

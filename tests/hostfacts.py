@@ -33,6 +33,10 @@ def not_root() -> bool:
     return os.geteuid() != 0
 
 
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
 def no_landlock() -> bool:
     return landlock_abi() < 1
 
@@ -95,6 +99,32 @@ def block_device() -> Path | None:
     return None
 
 
+def no_casefold() -> bool:
+    """ext4 on a loop device, with a kernel that folds names and the programs to make one."""
+    return not (Path("/sys/fs/ext4/features/casefold").exists() and _can_make_images("ext4", "chattr"))
+
+
+def no_vfat() -> bool:
+    return not _can_make_images("vfat")
+
+
+def _can_make_images(kind: str, *programs: str) -> bool:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    known = Path("/proc/filesystems").read_text().split()
+    needed = (f"mkfs.{kind}", "mount", *programs)
+    return (
+        kind in known
+        and Path("/dev/loop-control").exists()
+        and all(shutil.which(p, path=path) for p in needed)
+    )
+
+
+def no_fuse() -> bool:
+    return not (
+        os.access("/dev/fuse", os.R_OK | os.W_OK) and "fuse" in Path("/proc/filesystems").read_text().split()
+    )
+
+
 def landlock_abi() -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     return int(libc.syscall(SYS_LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_CREATE_RULESET_VERSION))
@@ -114,6 +144,7 @@ FACTS: dict[str, Callable[[], bool]] = {
         fact.__name__: fact
         for fact in (
             not_root,
+            is_root,
             no_landlock,
             landlock_abi_below_9,
             no_user_namespaces,
@@ -121,6 +152,9 @@ FACTS: dict[str, Callable[[], bool]] = {
             no_ipv6,
             no_overlay,
             no_block_device,
+            no_casefold,
+            no_vfat,
+            no_fuse,
             not_x86_64,
         )
     },

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from corral import LocalEnvironment, Policy, PolicyError
 from corral.audit import Audit
 from corral.audit.log import GENESIS, Log, segment_numbers, segment_path
 from corral.audit.reading import last_records, verify
@@ -306,7 +307,7 @@ def test_a_fork_keeps_the_chain(directory: str) -> None:
 
 @pytest.mark.jail
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_command_in_a_jail_cannot_touch_the_record_even_with_home_as_its_workspace(
+def test_a_command_in_a_jail_cannot_touch_the_record_and_no_workspace_can_hold_it(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with new_world() as world:
@@ -319,6 +320,8 @@ def test_a_command_in_a_jail_cannot_touch_the_record_even_with_home_as_its_works
         attack = f"echo in > {world.workspace}/in; echo x >> {segment}; : > {segment}; rm -rf {state}"
         with world.environment(backend) as environment:
             environment.run([PYTHON, "-c", f"import os; os.system({attack!r})"])
+        with pytest.raises(PolicyError, match="cannot be writable"):
+            LocalEnvironment(world.home, Policy(backend=backend))  # type: ignore[arg-type]
         audit.record_run(["true"], None, cwd="/")
         audit.close()
         assert (world.workspace / "in").read_text() == "in\n"

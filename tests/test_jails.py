@@ -56,7 +56,9 @@ def jail(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("HOME", str(home))
     stand_in = InPlaceOfSandboxExec()
     runner = stand_in if request.param == "seatbelt" else None
-    yield open_jail(request.param, Policy.workspace_write(network="open"), runner=runner)
+    # On a Mac what leaves its process group lives on, which a policy has to accept.
+    policy = Policy.workspace_write(network="open", require=runner is None)
+    yield open_jail(request.param, policy, runner=runner)
     for fence in stand_in.fences:
         fence.close()
 
@@ -174,10 +176,17 @@ def test_a_sandbox_exec_that_holds_nothing_is_found_out(
         words = list(argv)[list(argv).index("--") + 1 :]
         return os.posix_spawn(words[0], words, env, **how)
 
-    jail = open_jail("seatbelt", Policy.workspace_write(), runner=pass_through)
+    jail = open_jail("seatbelt", Policy.workspace_write(require=False), runner=pass_through)
     with pytest.raises(NotEnforceable, match="a write outside was not refused"):
         jail.run(script("touch ran"))
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_seatbelt_cannot_hold_is_refused_unless_the_policy_accepts_it() -> None:
+    with pytest.raises(NotEnforceable, match="a process can outlive its run"):
+        open_jail("seatbelt", Policy.workspace_write(), runner=InPlaceOfSandboxExec())
+    with pytest.raises(NotEnforceable, match="seatbelt has no mode strict"):
+        open_jail("seatbelt", Policy.strict(require=False), runner=InPlaceOfSandboxExec())
 
 
 def test_the_names_are_there_without_being_paid_for() -> None:

@@ -195,7 +195,12 @@ def _try_backend(name: str) -> BackendFinding:
         from corral.jail import seatbelt
 
         missing = seatbelt.missing()
-        return BackendFinding(name, not missing, False, missing or "untested on a Mac")
+        if missing:
+            return BackendFinding(name, False, False, missing)
+        from corral.jail.seatbelt_probe import prove
+
+        proof = prove(Policy.workspace_write())
+        return BackendFinding(name, True, proof.enforcing, proof.reason)
     try:
         missing = available(name, this_host((homes() or ("/",))[0], made_state_directory()))
     except CorralError as error:

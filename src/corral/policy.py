@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Mode = Literal["off", "read-only", "workspace-write", "casual", "bare", "strict"]
     Network = Literal["off", "open"]
-    Backend = Literal["auto", "namespaces", "landlock", "systemd-run"]
+    Backend = Literal["auto", "namespaces", "landlock", "systemd-run", "seatbelt"]
     Access = Literal["rw", "ro", "hide", "none"]
     Missing = Literal["refuse", "skip", "create"]
 
@@ -30,7 +30,7 @@ MODES: dict[str, tuple[str, str]] = {
     "bare": ("open", "the working directory; home is private and empty"),
     "strict": ("open", "only what is granted exists"),
 }
-BACKENDS = ("auto", "namespaces", "landlock", "systemd-run")
+BACKENDS = ("auto", "namespaces", "landlock", "systemd-run", "seatbelt")
 
 # Modes that give the command a home of its own, kept by a jail's name.
 HOME_MODES = ("casual", "bare", "strict")
@@ -147,9 +147,8 @@ class Policy(Record):
     shared_memory: bool = False
     trust_prefix: bool = False
     output_limit: int = OUTPUT_LIMIT
-    sensitive: tuple[
-        str, ...
-    ] = ()  # names that hold secrets, besides those that always do; patterns of one name
+    wide_globs: bool = False  # where a command cannot be bound to a glob: the directory that it lies in
+    sensitive: tuple[str, ...] = ()  # further names that hold secrets; patterns of one name
     approval: Approval = Approval()
     related_context: tuple[str, ...] = ()  # directories of notes that the tool of that name looks through
     jail: str | None = None  # whose home it is in casual, bare and strict; None: the project's own
@@ -253,6 +252,7 @@ class Policy(Record):
             shared_memory=self.shared_memory and other.shared_memory,
             trust_prefix=self.trust_prefix and other.trust_prefix,
             output_limit=min(self.output_limit, other.output_limit),
+            wide_globs=self.wide_globs and other.wide_globs,
             sensitive=tuple(dict.fromkeys((*self.sensitive, *other.sensitive))),
             approval=self.approval & other.approval,
             related_context=tuple(p for p in self.related_context if p in other.related_context),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from changes.field import Field, picture
-from changes.test_listing import ROWS, prepare
+from changes.test_listing import ROWS, prepare, repository
 from corral.changes import apply, diff, discard
 from corral.changes.lines import hunks, patched, split_hunk, split_lines
 from corral.cli.paging import shown
@@ -171,6 +171,16 @@ def test_a_text_that_looks_like_a_patch_does_not_get_out_of_its_hunk(field: Fiel
     git_apply(copy, patch_of(field))
     apply(field.layers)
     assert without_directories(copy) == without_directories(field.lower)
+
+
+def test_what_is_in_a_repository_is_shown_and_does_not_keep_git_from_the_rest(field: Field) -> None:
+    repository(field.lower)
+    field.run("echo more >> f; git add f; git -c user.name=n -c user.email=e commit -qm second")
+    patch = patch_of(field)
+    assert b"# +++ b/.git/COMMIT_EDITMSG" in patch
+    copy = copied(field)
+    git_apply(copy, patch)
+    assert (copy / "f").read_text() == "f\nmore\n"
 
 
 # ---- lines ----

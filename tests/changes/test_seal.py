@@ -263,6 +263,13 @@ def test_what_the_jail_did_not_see_is_never_applied(field: Field) -> None:
     assert (field.lower / "d/secret").exists()
 
 
+def test_a_record_that_cannot_be_read_makes_everything_doubtful(field: Field) -> None:
+    prepare(field)
+    field.run(INSIDE)
+    Path(field.layers.in_sealed(sealing.RECORD)).write_text("{")
+    assert [change.conflict for change in list_changes(field.layers)] == ["doubt", "doubt", ""]
+
+
 def test_sealing_costs_no_second_look_at_what_did_not_change(
     field: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_without_files_the_policy_is_the_default(desk: Desk) -> None:
         ('[[grant]]\npath = "x"\naccess = "hide"', "grants", (Grant.hide("x"),)),
         ('unhide = ["~/.npmrc", ".ssh"]', "unhide", (".npmrc", ".ssh")),
         ('unhide = ["/etc/ssl/private"]', "unhide", ("/etc/ssl/private",)),
+        ("wide-globs = true", "wide_globs", True),
         ('sensitive = ["*.pem", "id_rsa"]', "sensitive", ("*.pem", "id_rsa")),
         ('demand = ["metadata", "keys"]', "demands", ("metadata", "keys")),
         ("require = false", "require", False),

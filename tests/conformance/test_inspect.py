@@ -51,10 +51,8 @@ class Adapter(SandboxEnvironment):  # type: ignore[misc]
     ) -> Any:
         if user is not None:
             raise SandboxUserUnsupportedError(f"cannot execute as {user!r}")
-        # By way of `env`, which changes to a directory that only the jail has.
-        words = cmd if cwd is None else ["env", "-C", cwd, *cmd]
         try:
-            done = await self._environment.run(words, extra_env=env, stdin=input, timeout=timeout)
+            done = await self._environment.run(cmd, cwd=cwd, extra_env=env, stdin=input, timeout=timeout)
         except CommandNotFound as missing:
             return ExecResult(False, 127, "", str(missing))
         if done.timed_out:

@@ -56,12 +56,11 @@ class Adapter(BaseSandbox):  # type: ignore[misc]
 
 
 def name_of(error: OSError) -> str:
-    names = {
-        FileNotFoundError: "file_not_found",
-        IsADirectoryError: "is_directory",
-        PermissionError: "permission_denied",
-    }
-    return next((name for kind, name in names.items() if isinstance(error, kind)), "invalid_path")
+    if isinstance(error, FileNotFoundError):
+        return "file_not_found"
+    if isinstance(error, IsADirectoryError):
+        return "is_directory"
+    return "permission_denied" if isinstance(error, PermissionError) else "invalid_path"
 
 
 @pytest.fixture

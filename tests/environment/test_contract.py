@@ -184,13 +184,14 @@ def test_commands_run_there_and_their_end_is_a_result(env: ExecutionEnvironment)
     assert env.run(["sleep", "60"], timeout=0.1).timed_out
     flood = env.run(["sh", "-c", "yes | head -c 5000"], output_limit=1000, stderr="merged")
     assert (len(flood.stdout_bytes), flood.stdout_bytes_dropped) == (1000, 4000)
-    for call, error in (
+    calls: list[tuple[Callable[[], object], type[Exception]]] = [
         (lambda: env.run(["false"], check=True), CommandFailed),
         (lambda: env.run(["sleep", "60"], timeout=0.1, check=True), CommandTimeout),
         (lambda: env.run(["no-such-program"]), CommandNotFound),
         (lambda: env.run("echo x"), TypeError),
         (lambda: env.run([]), PolicyError),
-    ):
+    ]
+    for call, error in calls:
         with pytest.raises(error):
             call()
 

@@ -117,7 +117,9 @@ def test_the_async_twin_opens_files_for_reading_and_writing(loop: str, tmp_path:
     anyio.run(use, backend=loop)
 
 
-def test_further_names_hold_secrets_if_the_policy_says_so_besides_those_that_always_do(tmp_path: Path) -> None:
+def test_further_names_hold_secrets_if_the_policy_says_so_besides_those_that_always_do(
+    tmp_path: Path,
+) -> None:
     for name in ("server.pem", "deep/Server.pem", "pem", ".env"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")

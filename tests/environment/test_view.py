@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from corral import Grant, LocalEnvironment, PathNotAllowed, Policy, PolicyError, SensitivePath
+from hostfacts import skip_unless_host
+from jail.world import World, new_world
 from leaks import no_leaks
 
 pytestmark = pytest.mark.jail
@@ -19,6 +22,15 @@ TIERS = ["namespaces", "landlock"]
 
 def opened(root: Path, policy: Policy) -> LocalEnvironment:
     return LocalEnvironment(root, policy, files="view")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with new_world() as made:
+        monkeypatch.setenv("HOME", str(made.home))
+        monkeypatch.setenv("CORRAL_STATE_DIR", str(made.base / "state"))
+        monkeypatch.setenv("CORRAL_CONFIG_DIR", str(made.base / "config"))
+        yield made
 
 
 @pytest.fixture(params=TIERS)
@@ -151,8 +163,39 @@ def test_an_added_root_is_in_the_view_too(policy: Policy, tmp_path: Path) -> Non
     assert os.listdir(added) == ["f"]
 
 
-def test_an_unknown_word_and_a_mode_without_a_view_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["casual", "bare", "strict"])
+def test_a_home_of_the_jails_own_is_one_for_both_halves(mode: str, world: World) -> None:
+    if mode != "strict":
+        skip_unless_host("ordinary-user")
+    home = world.home
+    with LocalEnvironment(world.workspace, Policy(mode=mode), files="view") as env:  # type: ignore[arg-type]
+        env.write_file(home / "made/by-files", "from files")
+        env.write_file("/tmp/by-files", "from files")
+        line = f"cat {home}/made/by-files /tmp/by-files; echo x > {home}/by-command; echo x > /tmp/by-command"
+        done = env.shell(line)
+        assert (done.stdout, done.exit_code) == ("from files" * 2, 0), done.stderr
+        for path in (home / "by-command", "/tmp/by-command", "/var/tmp/by-command"):
+            assert env.read_file(path) == "x\n"
+        seen = env.run(["cat", str(home / ".profile")]).exit_code == 0
+        assert seen == (mode == "casual")
+        if seen:
+            assert env.read_file(home / ".profile") == "plain"
+        else:
+            with pytest.raises(FileNotFoundError):
+                env.read_file(home / ".profile")
+        with pytest.raises(PermissionError):
+            env.read_file(home / ".ssh/id_test")
+        env.write_file("in-root", "x")
+        assert env.run(["cat", "in-root"]).stdout == "x"
+        for system in ("/etc/passwd", "/usr/bin/env"):
+            assert env.read_bytes(system)
+        for closed in ("/usr/new", "/etc/new"):
+            with pytest.raises(PermissionError):
+                env.write_file(closed, "x")
+    assert not {"made", "by-command"} & set(os.listdir(home))
+    assert (world.workspace / "in-root").exists()
+
+
+def test_an_unknown_word_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="files is roots or view"):
         LocalEnvironment(tmp_path, files="all")  # type: ignore[arg-type]
-    with pytest.raises(PolicyError, match='mode strict has files="roots"'):
-        LocalEnvironment(tmp_path, Policy.strict(), files="view")

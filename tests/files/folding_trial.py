@@ -42,12 +42,7 @@ def try_layer(top: Path, *, writes: bool) -> None:
             assert folds_case(anchor.fd)
             files = FileHalf([anchor], Policy.off())
             for path in REFUSED:
-                for use in (files.read_bytes, files.stat, lambda p: files.write_file(p, b"x"), files.remove_file):
-                    try:
-                        use(path)
-                    except SensitivePath:
-                        continue
-                    raise AssertionError(f"{path} was not refused")
+                assert_refused(files, path)
             assert [entry.name.lower() for entry in files.list_dir()] == ["read.me", "sub"]
             assert files.read_bytes("READ.ME") == files.read_bytes("SUB/Other") == PLAIN
             if writes:
@@ -55,6 +50,15 @@ def try_layer(top: Path, *, writes: bool) -> None:
                 assert (top / "sub/new").read_bytes() == PLAIN
                 files.remove_file("sub/NEW")
     assert (top / ".git/config").read_bytes() == SECRET
+
+
+def assert_refused(files: FileHalf, path: str) -> None:
+    for use in (files.read_bytes, files.stat, lambda path: files.write_file(path, b"x"), files.remove_file):
+        try:
+            use(path)
+        except SensitivePath:
+            continue
+        raise AssertionError(f"{path} was not refused")
 
 
 def fill(top: Path) -> None:

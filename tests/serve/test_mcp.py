@@ -301,7 +301,8 @@ def test_killed_it_leaves_nothing_running_and_a_new_one_goes_on(caller: Caller) 
     assert verify(str(caller.state / "audit")).whole
 
 
-def test_it_ends_with_its_input_and_so_does_what_it_runs(caller: Caller) -> None:
+@pytest.mark.parametrize("end", ["input", "output"])
+def test_it_ends_when_one_of_its_pipes_ends_and_so_does_what_it_runs(caller: Caller, end: str) -> None:
     mark = new_mark()
     call = {"name": "run_shell", "arguments": {"command": f"exec -a {mark} sleep 60"}}
     with subprocess.Popen(
@@ -313,11 +314,12 @@ def test_it_ends_with_its_input_and_so_does_what_it_runs(caller: Caller) -> None
         stderr=subprocess.DEVNULL,
     ) as server:
         assert server.stdin is not None
+        assert server.stdout is not None
         for message in (*HANDSHAKE, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}):
             server.stdin.write(json.dumps(message).encode() + b"\n")
         server.stdin.flush()
         assert soon(lambda: bool(carrying(mark)))
-        server.stdin.close()
+        (server.stdin if end == "input" else server.stdout).close()
         assert server.wait(10) == 0
     assert soon(lambda: not carrying(mark))
 

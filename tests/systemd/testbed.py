@@ -15,6 +15,7 @@ import os
 import platform
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -40,6 +41,8 @@ VARIABLES = {
 }
 NAMESPACES = {"newuser": 0x10000000, "newns": 0x00020000}
 START_SECONDS = 15.0
+# A root file system of another distribution, with systemd, dbus-daemon, git, procps and python3: its systemd is tried.
+OTHER_ROOT = "CORRAL_TESTBED_ROOT"
 
 BUS_UNITS = {
     "dbus.socket": "[Socket]\nListenStream=%t/bus\n",
@@ -171,6 +174,20 @@ def enter_cgroup(directory: Path) -> None:
     tree.rmdir()
 
 
+def change_root(root: str, directory: Path) -> None:
+    """Into another distribution. Not by chroot: a chrooted process may make no user namespace."""
+    subprocess.run(["mount", "--bind", root, root], check=True)
+    mount("proc", f"{root}/proc")
+    mount("sysfs", f"{root}/sys")
+    subprocess.run(["mount", "--rbind", "/dev", f"{root}/dev"], check=True)
+    os.makedirs(f"{root}{directory}", exist_ok=True)
+    subprocess.run(["mount", "--bind", str(directory), f"{root}{directory}"], check=True)
+    os.chdir(root)
+    subprocess.run(["pivot_root", ".", "mnt"], check=True)
+    os.chdir("/")
+    subprocess.run(["umount", "--lazy", "/mnt"], check=True)
+
+
 def furnish() -> None:
     """What a booted host would have: a tree of control groups, runtime directories, a user with a home."""
     subprocess.run(["umount", "--lazy", "/sys/fs/cgroup"], stderr=subprocess.DEVNULL)
@@ -207,8 +224,6 @@ def furnish() -> None:
 
 def keep_journal(path: Path) -> None:
     """A process that takes what would go to the journal, unit and message, until it is killed with everything else."""
-    import socket
-
     os.makedirs("/run/systemd/journal", exist_ok=True)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     server.bind("/run/systemd/journal/socket")
@@ -266,14 +281,28 @@ def start_manager(deny: Sequence[str], log: str) -> int:  # noqa: RET503 - the c
 
 def wait_for_manager(pid: int) -> str:
     become = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--"]
-    ask = [*become, "env", "-i", *(f"{n}={v}" for n, v in VARIABLES.items())]
-    ask += ["systemctl", "--user", "is-system-running"]
+    as_user = [*become, "env", "-i", *(f"{n}={v}" for n, v in VARIABLES.items())]
+    ask = [*as_user, "systemctl", "--user", "is-system-running"]
+    # Until it has its name on the bus, whoever asks for a unit there waits for the bus to give up.
+    bus = [
+        *as_user,
+        "busctl",
+        "--user",
+        "--timeout=1",
+        "call",
+        "org.freedesktop.DBus",
+        "/",
+        "org.freedesktop.DBus",
+    ]
+    bus += ["GetNameOwner", "s", "org.freedesktop.systemd1"]
     deadline = time.monotonic() + START_SECONDS
     state = ""
     while state not in ("running", "degraded") and time.monotonic() < deadline:
         if os.waitpid(pid, os.WNOHANG) != (0, 0):
             return "the manager ended"
         state = subprocess.run(ask, capture_output=True, text=True).stdout.strip()
+        if subprocess.run(bus, capture_output=True).returncode != 0:
+            state = "has no name on its bus"
         time.sleep(0.02)
     return state
 
@@ -284,6 +313,8 @@ def inside(directory: Path, ready: int, deny: str, log: str, entered: bool) -> N
         words = [sys.executable, __file__, "inside", str(directory), str(ready), deny, log, "entered"]
         os.set_inheritable(ready, True)
         os.execvp("unshare", ["unshare", "--cgroup", "--", *words])
+    if os.environ.get(OTHER_ROOT):
+        change_root(os.environ[OTHER_ROOT], directory)
     furnish()
     if log:
         keep_journal(directory / "journal")

@@ -54,6 +54,9 @@ class Node:
         """The very same thing, untouched."""
         return other is not None and _identity(self) == _identity(other)
 
+    def is_kind_of(self, other: Node | None) -> bool:
+        return other is not None and self.kind == other.kind
+
     def equals(self, other: Node | None) -> bool:
         """The same content and mode, whoever wrote it."""
         return (

@@ -45,7 +45,7 @@ def clear_all(upper: Upper) -> None:
 
 
 def _remove(upper: Upper, path: str) -> None:
-    with upper.anchor.parent(path) as parent:
+    with upper.parent(path) as parent:
         remove(parent.fd, parent.name)
 
 
@@ -65,7 +65,7 @@ def _restore_mode(lower: Tree, upper: Upper, path: str, remaining: dict[str, Cha
     if real is None or info is None or not is_directory(real) or not is_directory(info):
         return
     if stat.S_IMODE(real.st_mode) != stat.S_IMODE(info.st_mode):
-        with upper.anchor.parent(path) as parent:
+        with upper.parent(path) as parent:
             os.chmod(parent.name, stat.S_IMODE(real.st_mode), dir_fd=parent.fd)
 
 
@@ -115,7 +115,7 @@ def _fill(lower: Tree, upper: Upper, directory: str, source: str) -> None:
         path, behind = f"{directory}/{name}", f"{source}/{name}"
         info = mine.get(name)
         if info is None:
-            with upper.anchor.parent(path) as parent:
+            with upper.parent(path) as parent:
                 copy_entry(lower, behind, parent.fd, parent.name)
         elif is_whiteout(info):
             _remove(upper, path)
@@ -129,13 +129,13 @@ def _fill(lower: Tree, upper: Upper, directory: str, source: str) -> None:
 
 
 def _whiteout(upper: Upper, path: str) -> None:
-    with upper.anchor.parent(path) as parent:
+    with upper.parent(path) as parent:
         os.mknod(parent.name, stat.S_IFCHR, os.makedev(0, 0), dir_fd=parent.fd)
 
 
 def _mark(upper: Upper, path: str, name: str, value: bytes | None) -> None:
     attribute = upper.prefix + name
-    with upper.anchor.parent(path) as parent:
+    with upper.parent(path) as parent:
         at = f"/proc/self/fd/{parent.fd}/{parent.name}"
         if value is not None:
             os.setxattr(at, attribute, value, follow_symlinks=False)

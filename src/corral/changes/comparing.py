@@ -252,16 +252,21 @@ class Comparison:
 
     def _told_apart(self, found: dict[str, Change]) -> dict[str, Change]:
         """A file that was copied up and has nothing below it was renamed inside, or is gone outside."""
-        gone = [c for c in found.values() if c.after is None or (c.before and c.before.kind != c.after.kind)]
-        inodes = {c.before.inode & 0xFFFFFFFF for c in gone if c.before is not None}
-        has_trees = any(c.before is not None and c.before.entries for c in gone)
-        room = len(gone)
+        if self._t0 is None:
+            return found
+        gone = [c.before for c in found.values() if c.before is not None and not c.before.is_kind_of(c.after)]
+        inodes = {node.inode & 0xFFFFFFFF for node in gone}
+        digests = {node.digest for node in gone if node.digest}
         for path, inode in self._moved_in:
-            is_renamed = has_trees or (inode in inodes if inode is not None else room > 0)
-            room -= 1
-            if not is_renamed and path in found and not found[path].conflict and self._t0 is not None:
+            change = found.get(path)
+            if change is None or change.conflict or change.after is None:
+                continue
+            above = self._lower.look(os.path.dirname(path))
+            is_renamed = inode in inodes or change.after.digest in digests
+            # To remove or rename something changes the time of its directory.
+            if not is_renamed and above is not None and above.st_mtime_ns >= self._t0:
                 why = "removed or renamed outside while the run was under way"
-                found[path] = replace(found[path], conflict=DURING, why=why)
+                found[path] = replace(change, conflict=DURING, why=why)
         return found
 
 

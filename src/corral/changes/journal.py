@@ -22,7 +22,7 @@ from corral.changes.marker import JOURNAL
 from corral.changes.removal import remove
 from corral.changes.staging import copy_entry
 from corral.changes.trees import Tree
-from corral.errors import ChangeConflict
+from corral.errors import ChangeConflict, Refused
 from corral.files.atomic import rename as rename_to
 from corral.paths.opening import LIST, PATH_BYTES
 from corral.paths.parents import Parent
@@ -74,10 +74,18 @@ def load(layers: Layers) -> Journal | None:
     try:
         with open(layers.in_sealed(JOURNAL), encoding="utf-8") as file:
             told: dict[str, Any] = json.load(file)
+        steps = [Step(**step) for step in told.pop("steps")]
+        return Journal(steps, **told)
     except FileNotFoundError:
         return None
-    steps = [Step(**step) for step in told.pop("steps")]
-    return Journal(steps, **told)
+    except (ValueError, KeyError, TypeError):
+        where = layers.in_sealed(JOURNAL)
+        raise Refused(
+            f"{where} cannot be read, so an apply that was interrupted cannot be undone: look for names that begin "
+            f"with {PREFIX} in {layers.lower}, then remove it",
+            path=where,
+            rule="journal",
+        ) from None
 
 
 # ---- going forward ----

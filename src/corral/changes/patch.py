@@ -35,7 +35,21 @@ def pieces(layers: Layers, changes: Sequence[Change], *, whole: bool = False) ->
         return
     with Contents(layers) as contents:
         for change in changes:
-            yield Patch(contents, change, whole).text()
+            if is_in_repository(change):
+                yield _as_remarks(Patch(contents, change, whole=False).text())
+            else:
+                yield Patch(contents, change, whole).text()
+
+
+def is_in_repository(change: Change) -> bool:
+    """git takes no patch with such a path in it, and refuses all the rest with it."""
+    names = {name.casefold() for path in (change.path, change.source or "") for name in path.split("/")}
+    return ".git" in names
+
+
+def _as_remarks(patch: bytes) -> bytes:
+    lines = split_lines(patch)
+    return b"".join(line if line.startswith(b"# ") else b"# " + line for line in lines)
 
 
 class Patch:

@@ -47,12 +47,13 @@ class Record:
 
 
 def load_record(layers: Layers) -> Record | None:
+    """None if there is none, or none that can be read: then everything is doubtful, and nothing is lost."""
     try:
         with open(layers.in_sealed(RECORD), encoding="utf-8") as file:
             told = json.load(file)
-    except FileNotFoundError:
+        return Record([Change.from_dict(row) for row in told["changes"]], tuple(told["hidden"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return Record([Change.from_dict(row) for row in told["changes"]], tuple(told["hidden"]))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from typing import Self
 
 from corral.changes.change import DIRECTORY, FILE, KIND_OF, LINK, Node
 from corral.digest import sha256
+from corral.errors import PathEscape
 from corral.paths.beneath import Anchor
 from corral.paths.opening import LIST, READ
+from corral.paths.parents import Parent
 
 CHUNK = 1 << 20
 PERMISSIONS = 0o7777
@@ -24,8 +26,12 @@ class Tree:
     def __init__(self, path: str, layer: str) -> None:
         self.anchor = Anchor(path)
         self.layer = layer
+        self._modes: dict[str, int] = {}  # as they were before we gave ourselves more
 
     def close(self) -> None:
+        for path in sorted(self._modes, key=len, reverse=True):
+            self._take_back(path, self._modes[path])
+        self._modes.clear()
         self.anchor.close()
 
     def __enter__(self) -> Self:
@@ -36,7 +42,7 @@ class Tree:
 
     @contextlib.contextmanager
     def directory(self, path: str) -> Iterator[int]:
-        """A descriptor that lists. One that the jail closed to its owner is opened for the moment."""
+        """A descriptor that lists."""
         fd = self._open(path, LIST)
         try:
             yield fd
@@ -48,22 +54,50 @@ class Tree:
         try:
             return anchor.opener(anchor.fd, path or ".", flags)
         except PermissionError:
-            if self.layer != "upper" or not path:
+            if not path or not self._make_way(path, last=True):
                 raise
-            return self._open_closed(path, flags)
+        try:
+            return anchor.opener(anchor.fd, path, flags)
+        finally:
+            self._close_file(path)
 
-    def _open_closed(self, path: str, flags: int) -> int:
-        """Our own file, of which a program took away even our own right to read it."""
+    def parent(self, path: str) -> Parent:
+        try:
+            return self.anchor.parent(path)
+        except PermissionError as error:
+            if isinstance(error, PathEscape) or not self._make_way(path, last=False):
+                raise
+        return self.anchor.parent(path)
+
+    # ---- what a program closed to its owner, us ----
+
+    def _make_way(self, path: str, *, last: bool) -> bool:
+        """Give ourselves the rights that we need; they are taken back with :meth:`close`. Only in what is ours."""
+        if self.layer != "upper":
+            return False
+        names = path.split("/")
+        for count in range(1, len(names) + last):
+            self._give_rights("/".join(names[:count]))
+        return True
+
+    def _give_rights(self, path: str) -> None:
         with self.anchor.parent(path) as parent:
             info = os.stat(parent.name, dir_fd=parent.fd, follow_symlinks=False)
-            if stat.S_ISLNK(info.st_mode) or info.st_uid != os.geteuid():
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            wanted = 0o700 if stat.S_ISDIR(info.st_mode) else 0o400
             mode = info.st_mode & PERMISSIONS
-            os.chmod(parent.name, mode | 0o500, dir_fd=parent.fd)
-            try:
-                return self.anchor.opener(self.anchor.fd, path, flags)
-            finally:
-                os.chmod(parent.name, mode, dir_fd=parent.fd)
+            if stat.S_ISLNK(info.st_mode) or info.st_uid != os.geteuid() or mode & wanted == wanted:
+                return
+            self._modes.setdefault(path, mode)
+            os.chmod(parent.name, mode | wanted, dir_fd=parent.fd)
+
+    def _close_file(self, path: str) -> None:
+        info = self.look(path)
+        if path in self._modes and not is_directory(info):
+            self._take_back(path, self._modes.pop(path))
+
+    def _take_back(self, path: str, mode: int) -> None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), self.anchor.parent(path) as parent:
+            os.chmod(parent.name, mode, dir_fd=parent.fd)
 
     def names(self, path: str) -> list[str]:
         """In a directory; of one that is not there or is none: nothing."""
@@ -80,16 +114,12 @@ class Tree:
         if not path:
             return os.stat(self.anchor.fd)
         try:
-            with self.anchor.parent(path) as parent:
+            with self.parent(path) as parent:
                 return os.stat(parent.name, dir_fd=parent.fd, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except PermissionError as error:
-            from corral.errors import PathEscape
-
-            if isinstance(error, PathEscape):
-                return None
-            raise
+        except PathEscape:
+            return None
 
     def is_blocked(self, path: str) -> bool:
         """Whether something that is no directory, a link perhaps, stands where one must be on the way."""
@@ -114,7 +144,7 @@ class Tree:
     def bare_node(self, path: str, info: os.stat_result) -> Node:
         return Node(
             KIND_OF.get(stat.S_IFMT(info.st_mode), "device"),
-            info.st_mode & PERMISSIONS,
+            self._modes.get(path, info.st_mode & PERMISSIONS),
             0 if stat.S_ISDIR(info.st_mode) else info.st_size,
             info.st_ino,
             info.st_ctime_ns,
@@ -159,14 +189,14 @@ class Tree:
         return b"".join(pieces)
 
     def link_text(self, path: str) -> str:
-        with self.anchor.parent(path) as parent:
+        with self.parent(path) as parent:
             return os.readlink(parent.name, dir_fd=parent.fd)
 
     def attributes(self, path: str) -> dict[str, bytes]:
         """Extended attributes, as far as we may see them."""
         if not path:
             return _attributes(f"/proc/self/fd/{self.anchor.fd}/.")
-        with self.anchor.parent(path) as parent:
+        with self.parent(path) as parent:
             return _attributes(f"/proc/self/fd/{parent.fd}/{parent.name}")
 
     # ---- a directory that goes as a whole ----

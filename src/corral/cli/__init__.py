@@ -20,6 +20,7 @@ COMMANDS = {
     "jails": ("jails", "the jails that are kept: mode, size, age; remove one"),
     "down": ("jails", "say who runs in a jail; set aside what it changed"),
     "changes": ("changes", "what a jail changed: list, diff, apply, discard"),
+    "selftest": ("selftest", "try to break out of a jail, case by case"),
     "risk": ("risk", "say how dangerous a command line is; runs nothing"),
     "tool": ("tool", "one tool call in JSON, or a stream of them"),
     "mcp": ("mcp", "the tools over MCP, on standard input and output"),

@@ -7,7 +7,7 @@ import sys
 
 from corral.changes.layers import Layers, has_entries, remembered
 from corral.cli import complain, harmless
-from corral.errors import PolicyError
+from corral.errors import CorralError, PolicyError
 from corral.record import Record
 from corral.state import state_directory
 
@@ -76,7 +76,16 @@ def main(subcommand: str, words: list[str]) -> int:
         "apply": _apply,
         "discard": _discard,
     }
-    return actions[asked.action](asked, layers, paths)
+    if not os.path.isdir(layers.lower):
+        raise PolicyError(
+            f"{layers.lower} is gone, to which the changes of this jail belong", path=layers.lower
+        )
+    try:
+        return actions[asked.action](asked, layers, paths)
+    except OSError as error:
+        if isinstance(error, CorralError | BrokenPipeError):
+            raise
+        return complain(f"{error.filename or layers.lower}: {error.strerror}", 125)
 
 
 def parse(words: Sequence[str]) -> Asked:
@@ -261,12 +270,16 @@ def _apply(asked: Asked, layers: Layers, paths: list[str] | None) -> int:
 
 def _discard(asked: Asked, layers: Layers, paths: list[str] | None) -> int:
     from corral.changes.discarding import discard
+    from corral.changes.patch import is_in_repository
 
     gone = discard(layers, paths, keep=asked.values.get("keep"))
     if "json" in asked.switches:
         _print_json({"discarded": [change.path for change in gone]})
     else:
         print(f"discarded {_counted(gone)}; {harmless(layers.lower)} is as it was")
+        inner = [change for change in gone if is_in_repository(change)]
+        if inner and "keep" in asked.values:
+            print(f"{_counted(inner)} in .git stand in the patch as remarks only: git takes no others")
     return 0
 
 

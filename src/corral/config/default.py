@@ -82,6 +82,11 @@ def _files() -> list[str]:
     return [
         *_prose("Only these places in the workspace are writable, not all of it. For mode workspace-write."),
         '# writable = ["src/**", "out/*.md"]',
+        *_prose(
+            "Commands are bound to directories and to files that are there. A glob that they cannot be bound to (*.md, a "
+            "file that is not there yet) is refused; true lets them write the whole directory that it lies in."
+        ),
+        "#wide-globs = false",
         "",
         *_prose("More directories that count as workspace."),
         "#roots = []",

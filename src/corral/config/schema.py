@@ -31,6 +31,7 @@ KEYS: dict[str, tuple[str, Read, str]] = {
     "mode": ("mode", values.one_of("mode", MODES), TIGHTEN),
     "network": ("network", values.one_of("network", ("off", "open")), TIGHTEN),
     "writable": ("writable", values.globs, TIGHTEN),
+    "wide-globs": ("wide_globs", values.boolean, TIGHTEN),
     "roots": ("roots", values.list_of(values.absolute_path), USER),
     "rw": ("grants", values.grants("rw", "refuse"), USER),
     "ro": ("grants", values.grants("ro", "refuse"), USER),

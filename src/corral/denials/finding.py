@@ -205,7 +205,7 @@ def _unwritten(summary: Summary, path: str, operation: str, reason: str) -> Deni
     denial = judge_path(summary, path, operation or "write")
     if denial is None:
         return None
-    if summary.backend == "namespaces" and (reason == "EXDEV" or operation == "link"):
+    if summary.has_own_view and (reason == "EXDEV" or operation == "link"):
         return denial_by(summary, "crossing", path, operation or "rename")
     if not operation and denial.grant is not None and os.path.isfile(path) and not denial.note:
         return denial.replace(note=IN_ITS_DIRECTORY)
@@ -218,7 +218,7 @@ def _meant_to_write(summary: Summary, path: str, reason: str) -> bool:
     if reason == "EPERM" and exists(path) is not True:
         return False
     there = exists(path)
-    if summary.backend == "namespaces" and there and not rule_against(summary, path, "read"):
+    if summary.has_own_view and there and not rule_against(summary, path, "read"):
         return False  # what is there and shown is on a read-only mount: our answer to a write is EROFS
     return there is not None and (not there or may(path, os.W_OK))
 
@@ -250,7 +250,7 @@ def _unnamed(summary: Summary, reasons: list[str], python_socket: bool, text: st
 def _is_ours(summary: Summary, reason: str, host: str, port: str) -> bool:
     """In a network of its own a jail reaches itself. What it is refused there is ours only if the host listens."""
     is_loopback = host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
-    if summary.backend == "namespaces" and (is_loopback or reason == "ECONNREFUSED"):
+    if summary.has_own_view and (is_loopback or reason == "ECONNREFUSED"):
         return is_loopback and port.isdigit() and listens_here(port)
     return reason != "ECONNREFUSED"
 

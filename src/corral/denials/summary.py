@@ -57,6 +57,11 @@ class Summary(Record):
     def is_jailed(self) -> bool:
         return self.backend != "none"
 
+    @property
+    def has_own_view(self) -> bool:
+        """Whether what is read-only is a mount, and network off is a network of its own."""
+        return self.backend in ("namespaces", "systemd-run")
+
 
 def summary_of(enclosure: Enclosure) -> Summary:
     policy, backend = enclosure.policy, enclosure.choice.backend

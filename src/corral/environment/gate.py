@@ -81,10 +81,6 @@ class Gate:
     ) -> None:
         check_choice("lifetime", lifetime, LIFETIMES)
         check_choice("files", files, FILES)
-        if files == "view":
-            from corral.environment.viewing import check_view
-
-            check_view(policy.mode)
         self.policy = policy
         self._shown = files
         self._stamps = stamps
@@ -97,9 +93,14 @@ class Gate:
         self._files: FileHalf | None = None
         self._lock = allocate_lock()
         self._shared: SharedJail | None = None
-        self._given = os.path.abspath(root)  # absolute paths may go through the links that this one goes through
+        # Absolute paths may go through the links that this one goes through.
+        self._given = os.path.abspath(root)
         self.enclosure = Enclosure(root, policy)
         try:
+            if files == "view":
+                from corral.environment.viewing import check_view
+
+                check_view(self.enclosure.choice.backend)
             if lifetime == "environment":
                 from corral.jail.joining import SharedJail
 

@@ -40,13 +40,15 @@ class SeatbeltJail:
         missing = seatbelt.missing()
         if missing and runner is None:
             raise NotEnforceable(f"seatbelt: {missing}")
+        if policy.mode not in seatbelt.MODES:
+            raise NotEnforceable(f"seatbelt has no mode {policy.mode}; it has {', '.join(seatbelt.MODES)}")
         lacking = [claim for claim in policy.demanded if claim not in seatbelt.claims(policy)]
-        if policy.mode not in seatbelt.MODES or (set(lacking) - {"tree"} and policy.require):
-            raise NotEnforceable(
-                f"seatbelt cannot hold mode {policy.mode}{': ' if lacking else ''}{', '.join(lacking)}"
-            )
+        if lacking and policy.require:
+            told = "; ".join(f"{claim_table.CLAIMS[claim]} ({claim})" for claim in lacking)
+            raise NotEnforceable(f"seatbelt: {told}. Remedy: a policy with require=False accepts that")
         self.policy = policy
         self._runner = runner or os.posix_spawn
+        self._demanded = policy.demanded if policy.require else ()
         self._lock = allocate_lock()
         self._cancels = 0
         self._proven = False
@@ -112,7 +114,7 @@ class SeatbeltJail:
             demanded=policy.demanded,
             covered=tuple(claim for claim in claim_table.CLAIMS if claim in covered),
             not_covered=tuple(claim for claim in claim_table.CLAIMS if claim not in covered),
-            enforcing=self._proven,
+            enforcing=self._proven and not set(policy.demanded) - covered,
         )
 
     def _spawn(self, words: list[str], root: str, variables: Mapping[str, str], stdio: Attached) -> int:
@@ -155,30 +157,38 @@ class SeatbeltJail:
         return over, status
 
     def _prove(self) -> None:
-        """A write inside lands and one outside does not, with the policy's own profile; tried once for each jail."""
+        """Tried once for each jail: all that is demanded where the system's own program is used, and in any case that a
+        write inside lands and one outside does not."""
         with self._lock:
             if self._proven:
                 return
-            with tempfile.TemporaryDirectory(prefix="corral-probe-", dir=os.path.expanduser("~")) as top:
-                inside, outside = (
-                    os.path.join(os.path.realpath(top), name) for name in ("inside", "outside")
-                )
-                for path in (inside, outside):
-                    os.mkdir(path)
-                policy = self.policy.replace(mode="workspace-write", roots=(), grants=(), writable=None)
-                words = seatbelt.command(
-                    policy, inside, ["/bin/sh", "-c", f': > "$0/a"; : > "{outside}/b"', inside]
-                )
-                null = [(os.POSIX_SPAWN_OPEN, n, "/dev/null", os.O_RDWR, 0) for n in (0, 1, 2)]
-                pid = self._runner(words[0], words, {"PATH": "/usr/bin:/bin"}, file_actions=null)
-                os.waitpid(pid, 0)
-                if not os.path.exists(f"{inside}/a"):
-                    raise NotEnforceable("seatbelt: a command that must work does not; nothing was run")
-                if os.path.exists(f"{outside}/b"):
-                    raise NotEnforceable(
-                        "seatbelt: present but not enforcing: a write outside was not refused"
-                    )
+            self._try_writes()
+            if self._runner is os.posix_spawn:
+                from corral.jail.seatbelt_probe import prove
+
+                broken = [
+                    f"{claim} ({why})" for claim, why in prove(self.policy).failed if claim in self._demanded
+                ]
+                if broken:
+                    raise NotEnforceable(f"seatbelt: present but not enforcing: {'; '.join(broken)}")
             self._proven = True
+
+    def _try_writes(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="corral-probe-", dir=os.path.expanduser("~")) as top:
+            inside, outside = (os.path.join(os.path.realpath(top), name) for name in ("inside", "outside"))
+            for path in (inside, outside):
+                os.mkdir(path)
+            policy = self.policy.replace(mode="workspace-write", roots=(), grants=(), writable=None)
+            words = seatbelt.command(
+                policy, inside, ["/bin/sh", "-c", ': > "$0/a"; : > "$1/b"', inside, outside]
+            )
+            null = [(os.POSIX_SPAWN_OPEN, n, "/dev/null", os.O_RDWR, 0) for n in (0, 1, 2)]
+            pid = self._runner(words[0], words, {"PATH": "/usr/bin:/bin"}, file_actions=null)
+            os.waitpid(pid, 0)
+            if not os.path.exists(f"{inside}/a"):
+                raise NotEnforceable("seatbelt: a command that must work does not; nothing was run")
+            if os.path.exists(f"{outside}/b"):
+                raise NotEnforceable("seatbelt: present but not enforcing: a write outside was not refused")
 
 
 def _exchange(stdio: Attached, pending: memoryview, output: Tail) -> memoryview:

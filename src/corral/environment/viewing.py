@@ -11,6 +11,8 @@ from corral.paths.sensitive import ROOT_KEY_MATERIAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from corral.jail.enclosure import Enclosure
     from corral.paths.places import Place
 
@@ -22,19 +24,18 @@ PRIVATE = {
     "landlock": ("/dev", "/proc"),
     "none": ("/dev", "/proc"),
 }
-MODES = ("off", "read-only", "workspace-write")
 
 
-def check_view(mode: str) -> None:
-    if mode not in MODES:
-        raise PolicyError(f'files="view" is there in mode {", ".join(MODES)}; mode {mode} has files="roots"')
+def check_view(backend: str) -> None:
+    if backend not in PRIVATE:
+        raise PolicyError(f'files="view" is not there with {backend}; take files="roots"')
 
 
 def view_of(enclosure: Enclosure, temp: Place | None) -> View:
     """Its anchors are closed by the caller."""
     return View(
-        readable=(Anchor("/"), *map(_held, _granted(enclosure)), *map(Anchor, _homes(enclosure))),
-        scratch=tuple(_scratch(enclosure.choice.backend, temp)),
+        readable=tuple(_readable(enclosure)),
+        scratch=(*_temporary(enclosure, temp), *_own_home(enclosure)),
         private=PRIVATE[enclosure.choice.backend],
     )
 
@@ -43,41 +44,60 @@ def hidden_in_view(enclosure: Enclosure) -> list[str]:
     """What only root can read, and files that are granted below a private place: no anchor can show those."""
     private = [
         place.path
-        for place in (*enclosure.writable, *enclosure.read_only)
+        for place in _beyond_roots(enclosure)
         if not place.is_directory and any(is_below(place.path, top) for top in TEMPORARY)
-        if not any(is_below(place.path, root.path) for root in enclosure.roots)
     ]
     return [*ROOT_KEY_MATERIAL, *(private if enclosure.choice.backend == "namespaces" else ())]
 
 
-def _granted(enclosure: Enclosure) -> list[Place]:
-    """Directories beyond the roots: below a private place only an anchor of their own shows them."""
+def _readable(enclosure: Enclosure) -> Iterator[Anchor]:
+    """All there is, or what is on the list; and what lies below a private place and was put back there: only an anchor
+    of its own shows that."""
+    if enclosure.policy.mode == "strict":
+        from corral.jail.root import SYSTEM
+
+        yield from (Anchor(path) for path in SYSTEM if os.path.isdir(path))
+    else:
+        yield Anchor("/")
+    yield from (_held(place.path, place.fd) for place in _beyond_roots(enclosure) if place.is_directory)
+    for home in enclosure.homes:
+        if any(is_below(home, top) for top in TEMPORARY) and enclosure.policy.mode != "strict":
+            yield Anchor(home)
+
+
+def _beyond_roots(enclosure: Enclosure) -> list[Place]:
     return [
         place
         for place in (*enclosure.writable, *enclosure.read_only)
-        if place.is_directory and not any(is_below(place.path, root.path) for root in enclosure.roots)
+        if not any(is_below(place.path, root.path) for root in enclosure.roots)
     ]
 
 
-def _homes(enclosure: Enclosure) -> list[str]:
-    """Those below a private place, put back there."""
-    return [home for home in enclosure.homes if any(is_below(home, top) for top in TEMPORARY)]
-
-
-def _scratch(backend: str, temp: Place | None) -> list[Anchor]:
+def _temporary(enclosure: Enclosure, temp: Place | None) -> list[Anchor]:
+    backend = enclosure.choice.backend
     if backend == "none":
         return [Anchor(path) for path in TEMPORARY if os.path.isdir(path)]
-    if temp is None:
-        return []
     if backend == "landlock":
-        return [_held(temp)]
-    shown = []
-    for path in TEMPORARY:  # the same directory twice, as inside
-        anchor = _held(temp)
-        anchor.path = anchor.given = path
-        shown.append(anchor)
-    return shown
+        return [] if temp is None else [_held(temp.path, temp.fd)]
+    fd = enclosure.stage_places[enclosure.jail.part("stage/tmp")] if enclosure.jail is not None else None
+    if temp is not None:
+        fd = temp.fd
+    return (
+        [] if fd is None else [_held(path, fd) for path in TEMPORARY]
+    )  # the same directory twice, as inside
 
 
-def _held(place: Place) -> Anchor:
-    return Anchor(place.path, fd=place.fd)
+def _own_home(enclosure: Enclosure) -> list[Anchor]:
+    """Where the mode gives the command one: a copy of the real one, or one of the jail's own."""
+    home = enclosure.home
+    if home is None:
+        return []
+    fd = enclosure.stage_places[home.staged] if home.copied else home.layers[0].fd
+    return [_held(home.place.path, fd)]
+
+
+def _held(path: str, fd: int) -> Anchor:
+    """Known by the path that the jail has it at, wherever it lies."""
+    anchor = Anchor(path, fd=fd)
+    anchor.path = anchor.given = path
+    return anchor

@@ -98,15 +98,14 @@ class FileRules:
     def _check_shown(self, which: int, names: Names, path: str) -> None:
         """In a view: a path that goes into a place with an anchor of its own leads there, and what every jail has a
         private one of is not shown."""
-        view = self._view
-        if view is None or self._anchors[which] not in view.readable:
+        view, anchor = self._view, self._anchors[which]
+        if view is None or not (anchor in view.readable or anchor in view.scratch):
             return
-        own = self._anchors[which].path
-        full = own.rstrip("/") + "/" + "/".join(names)
+        full = anchor.path.rstrip("/") + "/" + "/".join(names)
         best = longest(full, self._anchors)
-        if best is not None and best is not self._anchors[which]:
+        if best is not None and best.path != anchor.path:
             raise leads_out(path, full)
-        if any(is_below(full, place) and not is_below(own, place) for place in view.private):
+        if any(is_below(full, place) and not is_below(anchor.path, place) for place in view.private):
             raise PathNotAllowed(f"{path} is not shown: every jail has its own", path=path, rule="private")
 
     # ---- names that hold secrets, and what is hidden ----

@@ -85,7 +85,7 @@ class Stamps:
             self._known[path] = stamp
             while len(self._known) > KEPT_AT_MOST:
                 del self._known[next(iter(self._known))]
-            if before is None or not stamp.says_the_same(before):
+            if self._store and (before is None or not stamp.says_the_same(before)):
                 self._write([(path, list(stamp._values()))])
 
     def forget(self, path: str) -> None:

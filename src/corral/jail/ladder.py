@@ -27,6 +27,7 @@ REMEDIES = {
     "old": "use a kernel from 5.12 on",
     "landlock": "use a kernel from 6.2 on with landlock in its lsm= list",
     "systemd-run": "log in where a systemd user manager with a message bus runs, and may make user namespaces",
+    "seatbelt": "that tier is macOS's own; leave the backend to Corral",
 }
 
 
@@ -57,6 +58,10 @@ def available(backend: str, host: Host) -> str:
         from corral.jail import systemd
 
         return systemd.missing()
+    if backend == "seatbelt":
+        from corral.jail import seatbelt
+
+        return seatbelt.missing()
     return "" if host.abi >= 1 else "the kernel has no Landlock, or it is not enabled"
 
 
@@ -78,6 +83,10 @@ def held(backend: str, policy: Policy, host: Host) -> set[str]:
         from corral.jail import systemd
 
         return systemd.claims(policy, host)
+    if backend == "seatbelt":
+        from corral.jail import seatbelt
+
+        return seatbelt.claims(policy)
     return namespaces.claims(policy, host) if backend == "namespaces" else landlock.claims(policy, host)
 
 

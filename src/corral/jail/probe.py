@@ -65,10 +65,10 @@ TRIED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def prove(policy: Policy, backend: str, claims: tuple[str, ...], *, launcher: str | None = None) -> Proof:
     """Try these claims of the policy with this backend. Never raises; what cannot be tried is not proven."""
     try:
-        with _playground() as top, Bait(top) as bait:
+        with playground() as top, Bait(top) as bait:
             tried = tuple(claim for claim in claims if claim not in bait.out_of_reach)
             seen, ended = _try_inside(policy, backend, tried, bait, launcher or launcher_path())
-            failed = _judge(tried, seen, bait)
+            failed = judge(tried, seen, bait)
             if "tree" in claims and not ended:
                 failed.append(("tree", "a process outlived its run"))
     except (CorralError, OSError, ValueError) as error:
@@ -77,7 +77,7 @@ def prove(policy: Policy, backend: str, claims: tuple[str, ...], *, launcher: st
     return Proof(not failed, backend, tuple(c for c in claims if c not in wrong), tuple(failed))
 
 
-def _playground() -> tempfile.TemporaryDirectory[str]:
+def playground() -> tempfile.TemporaryDirectory[str]:
     """Where a jail shows it read-only, if we may write there; a private directory would hide what is tried. Inside a
     jail only its own temp directory is ours."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -92,7 +92,7 @@ def _playground() -> tempfile.TemporaryDirectory[str]:
 # ---- trying ----
 
 
-def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bait) -> Policy:
+def policy_on(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bait) -> Policy:
     """The policy as it is, on the bait: its mode, network and switches, and a grant for each claim that needs one."""
     grants: list[Grant] = []
     if policy.mode == "strict" or any(is_below(bait.outside, place) for place in PRIVATE_PLACES):
@@ -107,8 +107,8 @@ def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bai
         backend == "systemd-run"
     ):  # home is not there but for what is granted, and a control has to read something
         grants.append(Grant.ro(os.path.join(bait.home, "plain")))
-    interpreter = _interpreter()
-    if any(is_below(interpreter, place) for place in PRIVATE_PLACES):
+    program = interpreter()
+    if any(is_below(program, place) for place in PRIVATE_PLACES):
         grants += [Grant.ro(path) for path in dict.fromkeys((sys.prefix, sys.base_prefix))]
     return Policy(
         mode=policy.mode,
@@ -122,7 +122,7 @@ def _policy_for(policy: Policy, backend: str, claims: tuple[str, ...], bait: Bai
     )
 
 
-def _interpreter() -> str:
+def interpreter() -> str:
     """One that the jail shows: the system's before ours, which may lie in a private directory."""
     return next((p for p in ("/usr/bin/python3", sys.executable) if os.access(p, os.X_OK)), sys.executable)
 
@@ -137,9 +137,9 @@ def _try_inside(
     with open(attempts.__file__) as file:
         program = file.read()
     given = json.dumps({**bait.given(), "attempts": list(wanted)})
-    argv = [_interpreter(), "-I", "-S", "-c", program, given]
+    argv = [interpreter(), "-I", "-S", "-c", program, given]
     enclosure = Enclosure(
-        bait.inside, _policy_for(policy, backend, claims, bait), homes=(bait.home,), prove=False
+        bait.inside, policy_on(policy, backend, claims, bait), homes=(bait.home,), prove=False
     )
     try:
         bait.furnish(enclosure.home)
@@ -197,7 +197,7 @@ def _listen_to(pid: int, reader: int) -> tuple[dict[str, str], bool]:
     return said if isinstance(said, dict) else {}, ended
 
 
-def _judge(claims: tuple[str, ...], said: dict[str, str], bait: Bait) -> list[tuple[str, str]]:
+def judge(claims: tuple[str, ...], said: dict[str, str], bait: Bait) -> list[tuple[str, str]]:
     failed: list[tuple[str, str]] = []
     for claim in claims:
         refused, worked = TRIED[claim]

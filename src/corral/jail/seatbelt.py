@@ -107,7 +107,8 @@ class Profile(Record):
 
 def missing() -> str:
     """Empty, or why this tier is not there."""
-    if sys.platform != "darwin":
+    system: str = sys.platform
+    if system != "darwin":
         return "macOS only"
     return "" if os.access(SANDBOX_EXEC, os.X_OK) else f"{SANDBOX_EXEC} is not there"
 

@@ -189,6 +189,8 @@ class Survey:
         """The directory, or the existing file, that a command is bound to by this glob."""
         relative, is_literal = bound(glob)
         self.bounds[glob] = relative if is_literal else f"{relative}/ and all below it"
+        if self.policy.wide_globs and (relative == "." or (is_literal and not self._is_file(relative))):
+            return self._directory_of(glob, relative)
         if relative == ".":
             raise PolicyError(
                 f"writable glob {glob!r} would make the whole workspace writable for commands; "
@@ -210,6 +212,21 @@ class Survey:
             raise PolicyError(
                 f"writable glob {glob!r}: {relative} cannot be made", path=glob, rule="writable"
             )
+        return self._hold(place)
+
+    def _is_file(self, relative: str) -> bool:
+        place = pin_beneath(self.root, relative, create=False)
+        if place is not None:
+            place.close()
+        return place is not None and not place.is_directory
+
+    def _directory_of(self, glob: str, relative: str) -> Place:
+        """Where the policy says that a wider bound is meant: the directory that the glob's path lies in."""
+        above = os.path.dirname(relative) or "."
+        self.bounds[glob] = f"{above}/ and all below it"
+        place = pin_beneath(self.root, above, create=True)
+        if place is None:
+            raise PolicyError(f"writable glob {glob!r}: {above} cannot be made", path=glob, rule="writable")
         return self._hold(place)
 
     def _protect_project_config(self) -> None:

@@ -85,6 +85,16 @@ def lines(fd: int, limit: int, wait: Callable[[], bool] | None = None) -> Iterat
         yield line.take()
 
 
+def readable(source: int, sink: int) -> bool:
+    """Wait for something to read; no if the one who reads what we write to ``sink`` is gone."""
+    import select
+
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    poll.register(sink, 0)
+    return all(fd != sink for fd, _ in poll.poll())
+
+
 def whole_input(fd: int, limit: int) -> bytes | TooLong:
     """All there is to read, as one piece."""
     text = _Growing(limit)

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 
 from corral.files.atomic import write_all
 from corral.serve.desk import Desk, decoded
-from corral.serve.lines import TooLong, lines
+from corral.serve.lines import TooLong, lines, readable
 from corral.tools.call import Cancel
 from corral.tools.engine import failed
 from corral.tools.envelope import encode, request_id_of
@@ -62,20 +62,13 @@ class Stream:
     def run(self) -> None:
         """Until the input ends and all is answered, or until nobody reads the answers any more."""
         try:
-            for line in lines(self._source, REQUEST_BYTES, lambda: self._wait(self._source)):
+            for line in lines(self._source, REQUEST_BYTES, lambda: readable(self._source, self._sink)):
                 if isinstance(line, TooLong) or line.strip():
                     self._take(line)
-            while self._under_way and self._wait(self._changed):
+            while self._under_way and readable(self._changed, self._sink):
                 os.eventfd_read(self._changed)
         finally:
             self._end_all()
-
-    def _wait(self, fd: int) -> bool:
-        """Wait for something to read; no if the one who reads our answers is gone."""
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        poll.register(self._sink, 0)
-        return all(which != self._sink for which, _ in poll.poll())
 
     def _end_all(self) -> None:
         with self._lock:

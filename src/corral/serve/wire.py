@@ -3,6 +3,7 @@ length of a message, and an answer to one that cannot be read."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ import anyio.to_thread
 import mcp_types as types
 
 from corral.files.atomic import write_all
-from corral.serve.lines import TooLong, lines
+from corral.serve.lines import TooLong, lines, readable
 from corral.tools.limits import MB, REQUEST_BYTES
 
 # The arguments of a call may have the size of a request; around them stands a little more.
@@ -22,15 +23,16 @@ EDGE = 4096
 
 
 class Output:
-    """Where messages go, a whole line at a time."""
+    """Where messages go, a whole line at a time. If nobody reads them any more, the input ends."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
+        self.fd = fd
         self._lock = anyio.Lock()
 
     async def write(self, text: str) -> None:
         async with self._lock:
-            await anyio.to_thread.run_sync(write_all, self._fd, text.encode())
+            with contextlib.suppress(OSError):
+                await anyio.to_thread.run_sync(write_all, self.fd, text.encode())
 
     async def flush(self) -> None:
         """Nothing is held back."""
@@ -40,7 +42,7 @@ class Input:
     """Messages as they come. What is no message is answered here, with its id if that can be seen."""
 
     def __init__(self, fd: int, output: Output) -> None:
-        self._lines = lines(fd, MESSAGE_BYTES)
+        self._lines = lines(fd, MESSAGE_BYTES, lambda: readable(fd, output.fd))
         self._output = output
 
     async def __aiter__(self) -> AsyncIterator[str]:

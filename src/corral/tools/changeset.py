@@ -8,7 +8,7 @@ import os
 from corral.errors import FileTooLarge
 from corral.record import Record
 from corral.tools.failures import Failure, told
-from corral.tools.limits import UNDO_FILE_BYTES
+from corral.tools.limits import EDIT_FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class Change(Record):
     """``before`` and ``after`` are whole contents; None: there is no such file. ``unknown``: it is there, and too
-    large, or not to be read, so that it is not kept for undo."""
+    large, or not to be read, so that it cannot be taken back."""
 
     path: str
     before: bytes | None
@@ -32,7 +32,7 @@ class Change(Record):
 def content_before(call: Call, path: str) -> Change:
     """What stands there now, as a change that is yet to be filled in; StaleFile if the client knows something else."""
     try:
-        return Change(path, call.files.read_to_change(path, limit=UNDO_FILE_BYTES), None)
+        return Change(path, call.files.read_to_change(path, limit=EDIT_FILE_BYTES), None)
     except FileNotFoundError:
         return Change(path, None, None)
     except FileTooLarge:
@@ -92,7 +92,7 @@ def _taken_back(call: Call, change: Change, error: Exception, done: list[tuple[C
             left.append(earlier.path)
     told_back = f"; taken back: {', '.join(reversed(back))}" if back else ""
     told_left = (
-        f"; changed by somebody else meanwhile and left so: {', '.join(reversed(left))}" if left else ""
+        f"; not taken back, changed by others or not kept: {', '.join(reversed(left))}" if left else ""
     )
     return Failure(
         f"{change.path}: {failure.message}{told_back}{told_left}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from corral.tools.arguments import Arguments, arg
-from corral.tools.changeset import Change, content_before, make
+from corral.tools.changeset import Change, content_before, make, place_of
 from corral.tools.diffs import Difference, lines_of
 from corral.tools.failures import Failure, invalid
 from corral.tools.limits import UNDO_ENTRIES
@@ -50,9 +50,10 @@ def _told(entry: Entry) -> dict[str, Any]:
 
 
 def _preview(call: Call, entry: Entry) -> Reply:
+    _refuse_elsewhere(call, entry)
     files = call.files.remembering(None)  # a diff is no reading: it does not allow to write over anything
     try:
-        now = files.read_bytes(entry.place)
+        now = files.read_bytes(entry.path)
     except FileNotFoundError:
         now = b""
         if entry.created:
@@ -63,14 +64,20 @@ def _preview(call: Call, entry: Entry) -> Reply:
     return Reply(f"would restore {entry.path}:\n{difference.text() or '(no line changes)'}", as_is=True)
 
 
+def _refuse_elsewhere(call: Call, entry: Entry) -> None:
+    if place_of(call, entry.path) != entry.place:
+        raise Failure(f"undo entry {entry.id} is of another place than {entry.path}", "conflict")
+
+
 def _restore(call: Call, entry: Entry) -> Reply:
     """Through the same checks as any other change, and itself kept for undo."""
-    before = content_before(call, entry.place)
+    _refuse_elsewhere(call, entry)
+    before = content_before(call, entry.path)
     if before.before is None and not before.unknown and entry.created:
         return Reply(f"{entry.path} is gone already")
     if before.before is not None and before.before == entry.content:
         raise Failure(f"{entry.path} is as it was", "edit_no_change")
-    (kept,) = make(call, [Change(entry.place, before.before, entry.content, before.unknown)])
+    (kept,) = make(call, [Change(entry.path, before.before, entry.content, before.unknown)])
     said = f"removed {entry.path}" if entry.created else f"restored {entry.path} ({entry.size} bytes)"
     return Reply(said, meta={"undo": kept})
 

@@ -85,7 +85,15 @@ def test_an_unknown_id_a_broken_entry_and_another_place_are_refused(room: Room, 
         "conflict",
         f"undo entry {kept} is of another workspace",
     )
-    entry.write_bytes(whole.replace(f'"place": "{room.root}/f"'.encode(), b'"place": "/etc/passwd"'))
+    for place in ("/etc/passwd", f"{room.root}/other"):
+        entry.write_bytes(whole.replace(f'"place": "{room.root}/f"'.encode(), f'"place": "{place}"'.encode()))
+        for action in ("restore", "preview"):
+            assert room.refused("undo", action=action, id=kept) == (
+                "conflict",
+                f"undo entry {kept} is of another place than f",
+            )
+    planted = whole.replace(f'"place": "{room.root}/f"'.encode(), b'"place": "/etc/passwd"')
+    entry.write_bytes(planted.replace(b'"path": "f"', b'"path": "/etc/passwd"'))
     assert room.refused("undo", action="restore", id=kept)[0] == "path_outside_sandbox"
     assert room.refused("undo", action="preview", id=kept)[0] == "path_outside_sandbox"
     entry.write_bytes(whole)
@@ -160,7 +168,7 @@ def test_what_somebody_else_changed_meanwhile_is_left_and_named(room: Room, fail
         "search_replace", pattern="old", replacement="new", files=["first", "second", "third"]
     )
     assert response["error"].endswith(
-        "; taken back: second; changed by somebody else meanwhile and left so: first"
+        "; taken back: second; not taken back, changed by others or not kept: first"
     )
     assert (room.root / "first").read_text() == "theirs\n"
     assert (room.root / "second").read_text() == "old\n"

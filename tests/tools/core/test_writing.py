@@ -161,7 +161,7 @@ def test_half_a_character_is_refused_and_nothing_is_written(room: Room) -> None:
 def test_a_large_file_is_replaced_and_the_answer_says_that_it_cannot_be_taken_back(room: Room) -> None:
     room.file("large", b"x" * (6 << 20))
     assert room.call("write_file", path="large", content="small")["meta"]["undo"] == {
-        "skipped": "too large, or not to be read"
+        "skipped": "more than 5 MB"
     }
 
 

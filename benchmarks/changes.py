@@ -1,0 +1,190 @@
+"""What a reviewed directory costs: work in the overlay beside the same work outside, and the list of what changed.
+
+python benchmarks/changes.py [--directory DIR] [--files N] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from corral.changes import Layers, apply, begin, discard, list_changes, seal
+
+ROUNDS = 7
+SMALL, LARGE = 10, 1_000_000
+WORK = 5_000  # files that are read, unpacked, changed
+
+# what: (shell line, at most)
+JOBS = {
+    "read 5,000 files": ("cat tree/*/* > /dev/null", 1.1),
+    "find and stat them": ("find tree -type f -size +1 > /dev/null", 1.1),
+    "untar 5,000 files": ("mkdir new; tar -C new --no-same-owner -xf ../tree.tar", 2.0),
+    "chmod of 5,000 files that were there": ("chmod -R g-w,o-r tree", 150.0),
+}
+
+
+class Row(NamedTuple):
+    what: str
+    milliseconds: float
+    over: str
+    over_milliseconds: float
+    at_most: float | None
+
+    @property
+    def ratio(self) -> float:
+        return self.milliseconds / self.over_milliseconds
+
+
+class Field:
+    """A directory with an overlay over it."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        for name in ("lower", "upper", "work", "merged", "plain"):
+            (base / name).mkdir(parents=True)
+        self.layers = Layers(str(base / "lower"), str(base / "upper"), str(base / "sealed"))
+
+    def inside(self, line: str) -> float:
+        """Seconds that the line took, without mounting."""
+        options = "userxattr,lowerdir=lower,upperdir=upper,workdir=work"
+        script = f"mount -t overlay -o {options} overlay merged && cd merged && exec {timed(line)}"
+        unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+        return seconds([*unshare, "sh", "-c", script], self.base)
+
+    def outside(self, line: str) -> float:
+        return seconds(["sh", "-c", f"exec {timed(line)}"], self.base / "plain")
+
+
+def timed(line: str) -> str:
+    code = "import subprocess, sys, time; t = time.perf_counter(); subprocess.run(['sh', '-ec', sys.argv[1]], check=True); "
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code + 'print(time.perf_counter() - t)')} {shlex.quote(line)}"
+
+
+def seconds(argv: list[str], cwd: Path) -> float:
+    return float(subprocess.run(argv, cwd=cwd, check=True, capture_output=True, text=True).stdout)
+
+
+def fill(top: Path, files: int) -> None:
+    for number in range(files):
+        if number % 1000 == 0:
+            directory = top / "tree" / f"d{number // 1000}"
+            directory.mkdir(parents=True)
+        (directory / f"f{number}").write_bytes(b"x" * 1000)
+
+
+def work(base: Path) -> list[Row]:
+    field = Field(base)
+    fill(base / "lower", WORK)
+    subprocess.run(["tar", "-C", str(base / "lower"), "-cf", str(base / "tree.tar"), "tree"], check=True)
+    rows = []
+    for what, (line, at_most) in JOBS.items():
+        progress(what)
+        inner, outer = [], []
+        for _ in range(ROUNDS):
+            for name in ("upper", "plain", "sealed"):
+                shutil.rmtree(base / name, ignore_errors=True)
+            (base / "upper").mkdir()
+            subprocess.run(["cp", "-a", base / "lower", base / "plain"], check=True)
+            os.sync()
+            outer.append(field.outside(line))
+            os.sync()
+            inner.append(field.inside(line))
+        rows.append(Row(what, median(inner) * 1e3, "outside", median(outer) * 1e3, at_most))
+    return rows
+
+
+def lists(base: Path, files: int) -> list[Row]:
+    """Ten changes in a small tree and in a large one."""
+    taken: dict[int, float] = {}
+    for count in (SMALL, files):
+        progress(f"a tree of {count:,} files")
+        field = Field(base / str(count))
+        fill(base / str(count) / "lower", count)
+        os.close(begin(field.layers))
+        field.inside(
+            "cd tree/d0; for n in 0 1 2 3 4 5; do echo y >> f$n; done; rm f6; mv f7 g; echo n > new; chmod 700 f8"
+        )
+        assert seal(field.layers)
+        assert len(list_changes(field.layers)) == 10 - 0
+        taken[count] = median(clock(lambda field=field: list_changes(field.layers)) for _ in range(51))  # type: ignore[misc]
+    small, large = taken[SMALL] * 1e3, taken[files] * 1e3
+    return [Row(f"list of 10 changes among {files:,} files", large, f"among {SMALL}", small, 1.3)]
+
+
+def all_of_it(base: Path) -> list[Row]:
+    """No ratio is asked of these; they are what a person waits for."""
+    rows = []
+    field = Field(base)
+    make = f"mkdir new; tar -C new --no-same-owner -xf {shlex.quote(str(base.parent / 'work' / 'tree.tar'))}"
+    taken: dict[str, list[float]] = {"seal": [], "list": [], "apply": [], "discard": []}
+    plain = []
+    for _ in range(3):
+        os.close(begin(field.layers))
+        field.inside(make)
+        taken["seal"].append(clock(lambda: seal(field.layers)))
+        taken["list"].append(clock(lambda: list_changes(field.layers)))
+        taken["apply"].append(clock(lambda: apply(field.layers, allow_exec=True)))
+        shutil.rmtree(base / "lower" / "new")
+        os.close(begin(field.layers))
+        field.inside(make)
+        seal(field.layers)
+        taken["discard"].append(clock(lambda: discard(field.layers)))
+        plain.append(field.outside(make))
+        shutil.rmtree(base / "plain" / "new")
+    for what, times in taken.items():
+        rows.append(
+            Row(f"{what} of 5,000 new files", median(times) * 1e3, "untar outside", median(plain) * 1e3, None)
+        )
+    return rows
+
+
+def clock(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def progress(what: str) -> None:
+    print(f"{what} …", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--directory", help="where to work; on a disk that can carry an overlay")
+    parser.add_argument("--files", type=int, default=LARGE, help="of the large tree")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.directory, prefix="corral-bench-") as scratch:
+        base = Path(scratch)
+        try:
+            rows = [*work(base / "work"), *all_of_it(base / "all"), *lists(base / "lists", options.files)]
+        finally:
+            subprocess.run(["chmod", "-R", "u+rwx", scratch])
+    if options.json:
+        print(json.dumps([{**row._asdict(), "ratio": row.ratio} for row in rows], indent=2))
+    else:
+        for row in rows:
+            limit = (
+                ""
+                if row.at_most is None
+                else f"  (at most {row.at_most}){'' if row.ratio <= row.at_most else '  MISSED'}"
+            )
+            print(f"{row.what:<45}{row.milliseconds:>9.1f} ms {row.ratio:>7.2f} x {row.over}{limit}")
+    return 1 if any(row.at_most is not None and row.ratio > row.at_most for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Runs of one jail at the same time, and what is left when they are over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cases import case
+from homes.dweller import Dweller
+from leaks import no_leaks
+
+pytestmark = pytest.mark.jail
+
+
+def line_of(run: subprocess.Popen[str]) -> str:
+    assert run.stdout is not None
+    return run.stdout.readline()
+
+
+def ends(run: subprocess.Popen[str]) -> int:
+    run.communicate(timeout=20)
+    return run.returncode
+
+
+@case("jai-38")
+@pytest.mark.parametrize("mode", ["casual", "bare", "strict"])
+def test_a_second_run_sees_the_writes_of_the_first(dweller: Dweller, mode: str) -> None:
+    with dweller.starts("echo one > ~/a; echo one > /tmp/a; echo up; read x; cat ~/b", mode=mode) as first:
+        assert line_of(first) == "up\n"
+        assert dweller.says("cat ~/a /tmp/a; echo two > ~/b", mode=mode) == "one\none\n"
+        out, _ = first.communicate("go\n", timeout=20)
+        assert (out, first.returncode) == ("two\n", 0)
+    assert not list((dweller.jail() / "holders").iterdir())
+
+
+def test_the_first_may_end_before_the_second(dweller: Dweller) -> None:
+    with dweller.starts("echo up; read x") as first:
+        assert line_of(first) == "up\n"
+        with dweller.starts("echo up; read x; echo late > ~/late") as second:
+            assert line_of(second) == "up\n"
+            first.communicate("go\n", timeout=20)
+            assert dweller.says("echo third > ~/third") == ""
+            second.communicate("go\n", timeout=20)
+    assert sorted(entry.name for entry in dweller.changes.iterdir()) == ["late", "third"]
+
+
+@case("jai-39")
+def test_twenty_first_starts_at_once_all_succeed(dweller: Dweller) -> None:
+    runs = [dweller.starts(f"echo {n} > ~/file{n}", "-j", "many") for n in range(20)]
+    assert [ends(run) for run in runs] == [0] * 20
+    assert len(list((dweller.jail("many") / "changes").iterdir())) == 20
+    assert dweller.says("cat ~/file*", "-j", "many").count("\n") == 20
+
+
+def test_a_run_with_other_terms_is_refused_and_names_who_is_there(dweller: Dweller) -> None:
+    with dweller.starts("echo up; read x", "-j", "one") as first:
+        assert line_of(first) == "up\n"
+        for words in (["-m", "bare"], ["-m", "casual", "--hide", "granted"], ["-m", "strict"]):
+            said = dweller.is_refused("run", *words, "-j", "one", "true", code=125)
+            assert f"in use by pid {first.pid}" in said
+        first.communicate("go\n", timeout=20)
+    assert dweller.says("ls ~/granted 2>&1 || true", "-j", "one", "--hide", "granted").startswith("ls:")
+
+
+@case("jai-40")
+def test_what_runs_is_not_taken_down(dweller: Dweller) -> None:
+    with dweller.starts("echo up; read x; echo late > ~/late", "-j", "one") as run:
+        assert line_of(run) == "up\n"
+        assert f"in use by pid {run.pid}" in dweller.is_refused("down", "-j", "one", code=125)
+        run.communicate("go\n", timeout=20)
+        assert run.returncode == 0
+    assert (dweller.jail("one") / "changes/late").exists()
+
+
+@case("jai-41")
+def test_an_idle_jail_has_nothing_mounted_and_keeps_its_changes(dweller: Dweller) -> None:
+    before = Path("/proc/self/mountinfo").read_text()
+    dweller.says("echo x > ~/kept", "-j", "one")
+    assert Path("/proc/self/mountinfo").read_text() == before
+    for _ in range(2):
+        assert dweller.reads("down", "-j", "one") == ""
+    assert not (dweller.jail("one") / "work/work").exists()
+    assert dweller.says("cat ~/kept", "-j", "one") == "x\n"
+    dweller.is_refused("down", "-j", "one", "true")
+
+
+@case("jai-42")
+@pytest.mark.parametrize("mode", ["casual", "bare", "strict"])
+def test_killed_it_takes_everything_along_and_the_next_run_works(dweller: Dweller, mode: str) -> None:
+    mark = f"corral-{os.getpid()}-{time.monotonic_ns()}"
+    line = f"(setsid sleep 1000 & exec sleep 1001) & echo {mark} > ~/{mark}; echo up; sleep 1002"
+    with dweller.starts(line, mode=mode) as run:
+        assert line_of(run) == "up\n"
+        inside = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_below(pid, run.pid)]
+        assert len(inside) >= 4
+        run.send_signal(signal.SIGKILL)
+        run.wait(20)
+    deadline = time.monotonic() + 1
+    while any(is_alive(pid) for pid in inside) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not [pid for pid in inside if is_alive(pid)]
+    assert dweller.says(f"cat ~/{mark}", mode=mode) == f"{mark}\n"
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def is_below(pid: int, top: int) -> bool:
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+        if pid == top:
+            return True
+    return False
+
+
+@case("jai-43")
+def test_leftovers_of_a_crash_do_not_stop_the_next_run(dweller: Dweller) -> None:
+    dweller.says("echo x > ~/kept", "-j", "one")
+    jail = dweller.jail("one")
+    (jail / "holders/99999-dead").write_text("99999 3 4 5 6\nother\n")
+    (jail / "lock").touch()
+    (jail / "work/work").mkdir(exist_ok=True)
+    (jail / "work/work").chmod(0)
+    (jail / ".jail-half").touch()
+    assert dweller.says("cat ~/kept", "-j", "one") == "x\n"
+    assert not list((jail / "holders").iterdir())
+
+
+def test_changes_that_cannot_be_mounted_are_named_and_can_be_set_aside(dweller: Dweller) -> None:
+    dweller.says("echo x > ~/kept", "-j", "one")
+    changes = dweller.jail("one") / "work"
+    changes.rename(dweller.jail("one") / "elsewhere")
+    changes.symlink_to("/proc")
+    said = dweller.is_refused("run", "-m", "casual", "-j", "one", "true", code=125)
+    assert "corral down -j one --set-aside" in said
+    dweller.reads("down", "-j", "one", "--set-aside")
+    assert dweller.says("echo ok", "-j", "one") == "ok\n"
+    (aside,) = dweller.jail("one").glob("aside-*")
+    assert (aside / "changes/kept").read_text() == "x\n"
+
+
+@case("jai-80")
+@pytest.mark.parametrize("launches", [40, pytest.param(1000, marks=pytest.mark.soak)])
+def test_many_launches_leave_nothing(dweller: Dweller, launches: int) -> None:
+    dweller.says("true")
+    with no_leaks():
+        for n in range(launches):
+            dweller.says("true", mode=("casual", "bare", "strict")[n % 3])
+    assert not list((dweller.jail() / "holders").iterdir())
