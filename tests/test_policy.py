@@ -350,7 +350,7 @@ def test_which_side_comes_first_makes_no_difference_to_what_is_allowed(a: Policy
 
 
 def test_further_sensitive_names_are_only_added_to() -> None:
-    one, two = Policy(sensitive=["*.pem"]), Policy(sensitive=["own", "*.pem"])
+    one, two = Policy(sensitive=("*.pem",)), Policy(sensitive=("own", "*.pem"))
     assert (one & two).sensitive == ("*.pem", "own")
     assert Policy.from_dict(two.to_dict()) == two
     assert hash(two) != hash(one)

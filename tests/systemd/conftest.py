@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -29,9 +30,23 @@ class Bed:
         shutil.copytree(package, f"{self.python_path}/corral", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(HERE / "driver.py", self.python_path)
         subprocess.run(["chmod", "-R", "a+rX", self.python_path], check=True)
+        self.version = int(testbed.run("systemctl", "--version").stdout.split()[1])
         self.variables = {"PYTHONPATH": self.python_path, "PYTHONDONTWRITEBYTECODE": "1"}
         self.sh("mkdir -p ~/work " + " ".join(f"~/{name}" for name in SEED_DIRECTORIES))
         self.sh("mkdir -p ~/.ssh && echo 'the private key' > ~/.ssh/id && echo plain > ~/plain")
+
+    def lend(self, *modules: str) -> None:
+        """Packages of this interpreter, which are not installed for the one in the testbed."""
+        for name in modules:
+            found = importlib.util.find_spec(name)
+            if found is None or found.origin is None:
+                continue
+            if found.submodule_search_locations:
+                source = Path(found.origin).parent
+                shutil.copytree(source, f"{self.python_path}/{name}", dirs_exist_ok=True)
+            else:
+                shutil.copy(found.origin, self.python_path)
+        subprocess.run(["chmod", "-R", "a+rX", self.python_path], check=True)
 
     def sh(self, line: str) -> str:
         """A shell line as the user, not jailed."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 USAGE = {
     "jails": """usage: corral jails [--json] [--storage DIR]      every jail: mode, size, age, who runs in it
        corral jails rm [--storage DIR] JAIL …      remove it with its home and all it kept
-       corral jails stale [-j JAIL] [--storage DIR]   files it copied whose originals have changed since""",
-    "down": """usage: corral down [-j JAIL] [--set-aside] [--storage DIR]
+       corral jails stale [-j|--jail JAIL] [--storage DIR]   files it copied whose originals have changed since""",
+    "down": """usage: corral down [-j|--jail JAIL] [--set-aside] [--storage DIR]
        check that nothing runs in a jail (all of them without -j); what it changed is kept
        --set-aside  rename what it changed, and start anew at the next run; nothing is deleted""",
 }

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 USAGE = """usage: corral risk [OPTION …] 'COMMAND LINE'     advice, never the wall: the jail is the wall
 
-  --json            JSON, on a terminal too
-  --check           say whether your config would let it run; exit code 0 yes, 2 somebody would have
-                    to approve it, 125 no
-  --yes             with --check: as if a person approved whatever would be asked
-  --profile NAME    use this profile of your config
-  -C, --config FILE read FILE instead of your corral.toml
+  --json             JSON, on a terminal too
+  --check            say whether your config would let it run; exit code 0 yes, 2 somebody would have
+                     to approve it, 125 no
+  --yes              with --check: as if a person approved whatever would be asked
+  --profile NAME     use this profile of your config
+  -C, --config FILE  read FILE instead of your corral.toml
 
 Exit code 0 with any verdict; 2 the command line or the config is wrong; 125 the parser is missing."""
 SWITCHES = ("--json", "--check", "--yes")

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from corral.selftest.runner import Report
 
-USAGE = """usage: corral selftest [--mode MODE] [--backend B] [--json]
+USAGE = """usage: corral selftest [-m|--mode MODE] [--backend B] [--json]
 
 Tries to break out of a jail on this host, case by case, beside what must still work. Every attempt is on files, sockets
 and processes made for it. Exit code 0 only if all that the mode promises here holds; 1 if something does not.

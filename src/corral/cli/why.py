@@ -15,6 +15,9 @@ from corral.denials.judge import judge_address, judge_path, located, rule_agains
 from corral.denials.rights import exists, may
 from corral.denials.summary import VARIABLE, read_summary, summary_of
 from corral.errors import PolicyError
+from corral.jail.scene import TEMPORARY
+from corral.jail.site import is_below
+from corral.policy import HOME_MODES
 from corral.record import Record
 
 TYPE_CHECKING = False
@@ -108,13 +111,22 @@ def path_answer(summary: Summary, path: str, operation: str, *, outside: bool) -
 def _note(summary: Summary, path: str, operation: str, *, outside: bool) -> str:
     """What else there is to know of something that the policy allows."""
     if operation == "write" and rule_against(summary, path, "read").startswith("private"):
-        return "it goes to a directory of the jail's own, and is gone with it"
+        kept = summary.mode in HOME_MODES and not any(is_below(path, top) for top in TEMPORARY)
+        return "it goes to a directory of the jail's own" + ("" if kept else ", and is gone with it")
+    copies = [copy for copy in summary.copied if is_below(path, copy)]
+    if operation == "write" and copies and not _is_real(summary, path, max(copies, key=len)):
+        return "it goes to the jail's copy; `corral changes` shows and applies it"
     if not outside or not summary.is_jailed:
         return ""
     wanted = os.R_OK if operation == "read" else os.W_OK
     if exists(path) is None or (exists(path) and not may(path, wanted)):
         return "your own permissions do not allow it"
     return ""
+
+
+def _is_real(summary: Summary, path: str, copy: str) -> bool:
+    """Whether something that is granted as it is lies between the copy and the path."""
+    return any(is_below(path, top) and len(top) > len(copy) for top in summary.writable)
 
 
 # ---- telling ----

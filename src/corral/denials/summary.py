@@ -37,7 +37,8 @@ USABLE_DEVICES = (*DEVICES, "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd
 
 class Summary(Record):
     """All paths canonical. ``private``: directories of the jail's own, writable; ``emptied``: its own, not writable;
-    ``shown``: what of the host is put back into those. ``hidden``: (path, rule). ``own``: what no grant can hold."""
+    ``shown``: what of the host is put back into those. ``copied``: writable, and what is written there goes to a copy.
+    ``hidden``: (path, rule). ``own``: what no grant can hold."""
 
     mode: str
     backend: str
@@ -48,6 +49,7 @@ class Summary(Record):
     read_only: tuple[tuple[str, str], ...] = ()
     private: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
     own: tuple[str, ...] = ()
@@ -96,7 +98,10 @@ def summary_of(enclosure: Enclosure) -> Summary:
             hidden=tuple((path, rule) for path, rule in summary.hidden if path not in homes),
         )
     homes = layered_homes(enclosure._home_places, enclosure.writable, enclosure.host)
-    kept = [enclosure.home.place.path] if enclosure.home is not None else []
+    home = enclosure.home
+    kept = [home.place.path] if home is not None and not home.copied else []
+    copies = [copy.place.path for copy in (home, enclosure.review) if copy is not None and copy.copied]
+    summary = summary.replace(copied=tuple(copies), writable=(*summary.writable, *copies))
     private = (*TEMPORARY, *([SHARED_MEMORY] if is_root or os.path.isdir(SHARED_MEMORY) else []), *kept)
     if policy.mode == "strict":
         granted = [place.path for place in (*enclosure.writable, *enclosure.read_only)]
@@ -104,7 +109,7 @@ def summary_of(enclosure: Enclosure) -> Summary:
     return summary.replace(
         private=private,
         emptied=(*(p for p in ("/run", "/var/run") if _is_real(p)), *(["/dev"] if is_root else [])),
-        shown=(*sorted(homes - set(kept)), *([resolver.path] if resolver is not None else [])),
+        shown=(*sorted(homes - {*kept, *copies}), *([resolver.path] if resolver is not None else [])),
     )
 
 

@@ -299,7 +299,7 @@ class Enclosure(Survey):
     def _working_directory(self, where: str) -> Place:
         """One below /tmp that nobody put there lies in the jail's own."""
         top = next((top for top in scene.TEMPORARY if is_below(where, top) and where != top), None)
-        places = (*self.roots, *self.writable, *self.read_only)
+        places = (*self.roots, *self.writable, *self.read_only, *self._home_places)
         if top is None or self.choice.backend != "namespaces" or any(is_below(where, p.path) for p in places):
             return pin_directory(where, "working directory")
         temp = self._temp or self._staged_temp()

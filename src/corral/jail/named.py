@@ -137,9 +137,10 @@ def check_layers(jail: NamedJail, part: str, otherwise: str) -> None:
     if kind in NOT_FOR_LAYERS or kind.startswith("fuse"):
         why = f"{point} is {kind}, which cannot hold what is changed in a copy"
     else:
+        trial = f"user.corral.{os.getpid()}"  # others may try it at the same time
         try:
-            os.setxattr(upper, "user.corral", b"1")
-            os.removexattr(upper, "user.corral")
+            os.setxattr(upper, trial, b"1")
+            os.removexattr(upper, trial)
         except OSError as error:
             why = f"{point} ({kind}) takes no extended attributes: {error.strerror}"
     if why:

@@ -63,10 +63,11 @@ def add_scene(view: View, policy: Policy, site: Site, host: Host, masks: Masks) 
         }
     if devices:
         _add_own_devices(view, scratch, devices)
-    if not root:
-        _add_run(scratch)
+    emptied = _add_run(scratch) if not root else []
     _add_temporary(scratch, site)
     view.put_waiting()
+    for slot in emptied:
+        draft.add("attributes", slot, READ_ONLY, why="nothing is added to it")
     _cover(view, covered, empties)
     return root
 
@@ -259,11 +260,13 @@ def _take_devices(view: View) -> dict[str, str]:
     return taken
 
 
-def _add_run(scratch: _Scratch) -> None:
-    """/run holds the sockets of everything that would do something for us outside."""
-    for path in ("/run", "/var/run"):
-        if os.path.isdir(path) and not os.path.islink(path):
-            scratch.put(path, scratch.make(path[1:].replace("/", "-"), "dir", 0o755), f"an empty {path}")
+def _add_run(scratch: _Scratch) -> list[str]:
+    """/run holds the sockets of everything that would do something for us outside. Returns what was put there."""
+    return [
+        scratch.put(path, scratch.make(path[1:].replace("/", "-"), "dir", 0o755), f"an empty {path}")
+        for path in ("/run", "/var/run")
+        if os.path.isdir(path) and not os.path.islink(path)
+    ]
 
 
 def _add_own_devices(view: View, scratch: _Scratch, devices: dict[str, str]) -> None:

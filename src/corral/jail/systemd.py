@@ -12,7 +12,15 @@ import stat
 
 from corral.jail import fence, kernel
 from corral.jail.host import launcher_path
-from corral.jail.properties import CONTROLLED, delegated, expansion_free, nested_word, runtime_directory, word
+from corral.jail.properties import (
+    CONTROLLED,
+    delegated,
+    expansion_free,
+    is_odd,
+    nested_word,
+    runtime_directory,
+    word,
+)
 from corral.jail.scene import SUMMARY_INSIDE, TEMPORARY
 from corral.jail.site import is_below
 from corral.paths.places import kernel_device
@@ -58,7 +66,8 @@ DOOR = "import _socket as s; door = s.socket(fileno=0); exec(door.recv(1 << 17))
 class Carrier(Record):
     """What takes the launcher into a unit, and what has to be seen there before anything runs.
 
-    ``hidden_home``: a directory that must be gone inside. ``limits``: control files and their values."""
+    ``hidden_home``: a directory that must be gone inside. ``limits``: control files and their values. ``odd``: a path
+    in it that some versions of systemd cannot take."""
 
     arguments: tuple[str, ...]
     hidden_home: str
@@ -66,6 +75,7 @@ class Carrier(Record):
     own_network: bool
     limits: tuple[tuple[str, str], ...] = ()
     filtered: bool = False
+    odd: str = ""
 
     def argv(self, unit: str, seconds: float | None) -> list[str]:
         """With the name of the unit, which is new for every run, and the time after which its manager ends it."""
@@ -183,6 +193,7 @@ def carrier(policy: Policy, site: Site, masks: Masks) -> Carrier:
         writable=tuple(place.path for place in site.writable if place.path not in _optional(policy, site)),
         own_network=policy.network == "off",
         limits=tuple((file, value) for _, file, value in limits),
+        odd=next(filter(is_odd, (*(p.path for p in (*site.writable, *site.read_only)), *masks.covered)), ""),
     )
 
 

@@ -161,7 +161,9 @@ class Unit:
             with contextlib.suppress(ConnectionResetError):
                 said, ancillary, _, _ = ours.recvmsg(1 << 17, _socket.CMSG_SPACE(12))
         if not said:
-            raise NotEnforceable(why_it_never_came(client, messages))
+            why, odd = why_it_never_came(client, messages), self.carrier.odd
+            hint = f". It may be the name of {odd!r}: quotes and line breaks are too much for newer versions of systemd"
+            raise NotEnforceable(why + (hint if odd else ""), path=odd or None)
         for level, kind, data in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_CREDENTIALS:
                 self.main = int.from_bytes(data[:4], "little")

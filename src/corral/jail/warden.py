@@ -143,4 +143,5 @@ def main() -> None:
     become(control)
 
 
-main()
+if __name__ == "__main__":
+    main()

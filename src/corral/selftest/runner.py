@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -136,32 +137,38 @@ def _run(scene: Scene, front: list[str]) -> tuple[bytes, bool]:
     )
     reader, writer = os.pipe()
     try:
-        process = subprocess.Popen(
-            words,
-            cwd=scene.bait.inside,
-            env=scene.variables(),
-            stdin=subprocess.PIPE,
-            stdout=writer,
-            stderr=subprocess.PIPE,
-            pass_fds=scene.descriptors,
-        )
-    finally:
-        os.close(writer)
-    try:
-        assert process.stdin is not None
-        process.stdin.write(sent.encode())
-        process.stdin.close()
-        output, ended = _listen(process, reader)
+        try:
+            process = subprocess.Popen(
+                words,
+                cwd=scene.bait.inside,
+                env=scene.variables(),
+                stdin=subprocess.PIPE,
+                stdout=writer,
+                stderr=subprocess.PIPE,
+                pass_fds=scene.descriptors,
+            )
+        finally:
+            os.close(writer)
+        with process:
+            output, ended = _talk(process, sent.encode(), reader)
     finally:
         os.close(reader)
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-    with process.stderr as stream:
-        if not output:
-            said = stream.read().decode("utf-8", "replace").strip().removeprefix("corral: ")
-            raise NotEnforceable(f"no case could be tried: {said or process.returncode}")
     return output, not ended
+
+
+def _talk(process: subprocess.Popen[bytes], sent: bytes, reader: int) -> tuple[bytes, bool]:
+    assert process.stdin is not None
+    assert process.stderr is not None
+    try:
+        with contextlib.suppress(BrokenPipeError), process.stdin as stream:
+            stream.write(sent)
+        output, ended = _listen(process, reader)
+    finally:
+        process.kill()
+    if not output:
+        said = process.stderr.read().decode("utf-8", "replace").strip().removeprefix("corral: ")
+        raise NotEnforceable(f"no case could be tried: {said or 'it ended without a word'}")
+    return output, ended
 
 
 def _listen(process: subprocess.Popen[bytes], reader: int) -> tuple[bytes, bool]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 
-from corral.jail.bait import Bait, is_readable
+from corral.jail.bait import Bait
 from corral.jail.probe import playground
 from corral.record import Record
 from corral.selftest import environment
@@ -97,8 +96,7 @@ class Scene:
         return {**kept, **planted, **own}
 
     def packet_arrived(self) -> bool:
-        server = self.bait._udp
-        return server is not None and is_readable(server.fileno(), time.monotonic())
+        return any(claim == "udp" for claim, _ in self.bait.seen())
 
     def changed(self) -> list[str]:
         """What is not as it was, outside of the workspace."""
