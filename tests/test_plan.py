@@ -112,7 +112,7 @@ ORDERS = {
     ((enter)* namespaces|namespaces ids (loopback)?)
     (open|tree|mount open attach|make|whiteout|overlay)*
     readonly
-    (mount|open|tree|make|attach)*
+    (mount|open|tree|make|attach|attributes)*
     (pids)? (open|tree|attach)*
     (rlimit)?
     init (open)*

@@ -62,8 +62,8 @@ def test_temporary_directories_are_private_and_a_workspace_in_one_still_works(be
 def test_the_key_is_there_when_it_is_given_and_its_name_is_nowhere_when_not(bed: Bed) -> None:
     show = ["bash", "-c", "env"]
     assert "ANTHROPIC_API_KEY=k-1\n" in bed.jail(show, api_key="k-1")["stdout"]
-    for rules in ({}, {"environment": []}):
-        policy: dict[str, object] = dict(rules)
+    policies: list[dict[str, object]] = [{}, {"environment": []}]
+    for policy in policies:
         answer = bed.jail(show, variables={"ANTHROPIC_API_KEY": "of the caller"}, policy=policy)
         assert "ANTHROPIC" not in answer["stdout"]
 
