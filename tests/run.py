@@ -1,7 +1,8 @@
 """Runs the tests: all of them as who you are, and, started by root, those marked `jail` as an ordinary user too.
 
 The ordinary user is made for the run and gone after it. It has its own home, no capability, no further group, and
-tests the built wheel, installed where it can read but not write it. Arguments that are not ours go to pytest.
+tests the built wheel, installed where it can read but not write it. Arguments that are not ours go to pytest; a path
+below tests/ is that of the copy which the user can read.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def run_as_ordinary_user(pytest_arguments: list[str]) -> Outcome:
         shutil.copytree(ROOT / "docs", suite / "docs")
         pytest = [
             *(str(python), "-m", "pytest", "-p", "no:cacheprovider", "-m", "jail and not soak"),
-            *(f"--config-file={suite}/pyproject.toml", f"--basetemp={user.pw_dir}/pytest", f"{suite}/tests"),
+            *(f"--config-file={suite}/pyproject.toml", f"--basetemp={user.pw_dir}/pytest"),
+            *in_copy(pytest_arguments, suite),
         ]
         environment = {
             "HOME": user.pw_dir,
@@ -78,9 +80,13 @@ def run_as_ordinary_user(pytest_arguments: list[str]) -> Outcome:
             "CORRAL_TEST_IDENTITY": "user",
             "CORRAL_TEST_UID": str(user.pw_uid),
         }
-        return run_and_keep_summary(
-            [*as_user(user), *pytest, *pytest_arguments], Path(user.pw_dir), environment
-        )
+        return run_and_keep_summary([*as_user(user), *pytest], Path(user.pw_dir), environment)
+
+
+def in_copy(pytest_arguments: list[str], suite: Path) -> list[str]:
+    """The arguments with the paths of the copied tests; all of them if no path is among them."""
+    moved = [f"{suite}/{word}" if word.startswith("tests/") else word for word in pytest_arguments]
+    return moved if moved != pytest_arguments else [*moved, f"{suite}/tests"]
 
 
 def run_and_keep_summary(command: list[str], cwd: Path, environment: dict[str, str]) -> Outcome:

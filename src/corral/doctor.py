@@ -6,6 +6,7 @@ import os
 import sys
 
 from corral.errors import CorralError, NotEnforceable
+from corral.jail.closed import in_container, namespace_remedy
 from corral.jail.enclosure import Enclosure
 from corral.jail.host import TOO_OLD, Host, launcher_path, this_host
 from corral.jail.ladder import RUNGS, available
@@ -95,40 +96,13 @@ def _user_namespaces(host: Host) -> Finding:
     return Finding("user namespaces", False, host.no_namespaces, remedy)
 
 
-def namespace_remedy() -> str:
-    """The narrowest thing that helps, by what closes them here."""
-    if _number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"):
-        return "an AppArmor profile for this one program: corral doctor --fix apparmor"
-    if _number("/proc/sys/user/max_user_namespaces") == 0:
-        return "sudo sysctl user.max_user_namespaces=10000"
-    if _number("/proc/sys/kernel/unprivileged_userns_clone") == 0:
-        return "sudo sysctl kernel.unprivileged_userns_clone=1"
-    if _in_container():
-        return "start the container with a seccomp profile that permits unshare and mount (--security-opt seccomp=FILE)"
-    if os.environ.get("CORRAL"):
-        return "this is a jail already; inside it the Landlock tier holds"
-    return "ask whoever runs this host why user namespaces are closed"
-
-
-def _number(path: str) -> int | None:
-    try:
-        with open(path) as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return None
-
-
-def _in_container() -> bool:
-    return any(os.path.exists(mark) for mark in ("/.dockerenv", "/run/.containerenv"))
-
-
 def _proc(host: Host) -> Finding:
     if not host.namespaces:
         return Finding("own /proc", None, "needs user namespaces")
     if not host.no_proc:
         return Finding("own /proc", True, "a jail sees its own processes only")
     remedy = (
-        "docker run --security-opt systempaths=unconfined" if _in_container() else "unmount what covers /proc"
+        "docker run --security-opt systempaths=unconfined" if in_container() else "unmount what covers /proc"
     )
     return Finding("own /proc", False, f"{host.no_proc}; the process list stays visible", remedy)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral import LocalEnvironment, Policy
+from jail.conftest import world as world  # the same fixture
 
 
 @pytest.fixture(scope="session", autouse=True)

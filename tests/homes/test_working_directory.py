@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from cases import case
+from cli.typed import CORRAL
 from homes.dweller import Dweller
 
 pytestmark = pytest.mark.jail
@@ -21,7 +23,18 @@ def test_home_itself_is_no_project_unless_it_is_the_copy(dweller: Dweller) -> No
     assert "use -D" in said
     assert dweller.says("pwd; touch mark", "-D", cwd=dweller.home) == f"{dweller.home}\n"
     assert not (dweller.home / "mark").exists()
-    assert "-m" not in dweller.says("echo ok", "-D", "-d", str(dweller.home))
+    assert "Corral's own" in dweller.is_refused("run", "-m", "casual", "-D", "-d", "~", "true")
+
+
+@case("jai-22")
+@pytest.mark.parametrize("mode", MODES)
+def test_home_itself_may_be_granted_where_nothing_of_ours_lies_in_it(dweller: Dweller, mode: str) -> None:
+    dweller.variables["CORRAL_CONFIG_DIR"] = str(dweller.world.base / "config")
+    home = str(dweller.home)
+    assert "use -D" in dweller.is_refused("run", "-m", mode, "true", cwd=home)
+    line = "echo real > ~/mark; cat ~/.ssh/id_test 2>/dev/null || echo hidden"
+    assert dweller.says(line, "-D", "-d", home, mode=mode, cwd=home) == "hidden\n"
+    assert (dweller.home / "mark").read_text() == "real\n"
 
 
 @case("jai-23")
@@ -70,10 +83,6 @@ def test_a_working_directory_that_is_gone_is_one_line(dweller: Dweller) -> None:
     gone = dweller.home / "gone"
     gone.mkdir()
     script = 'rmdir "$1"; shift; exec "$@"'
-    import subprocess
-
-    from cli.typed import CORRAL
-
     command = ["sh", "-c", script, "sh", str(gone), CORRAL, "run", "-m", "casual", "true"]
     done = subprocess.run(command, cwd=gone, env=dweller.variables, capture_output=True, text=True)
     assert done.returncode == 2
@@ -127,14 +136,8 @@ def test_odd_names_of_projects_and_grants_work(dweller: Dweller, name: str) -> N
     project, granted = dweller.home / name, dweller.home / "outside" / name
     project.mkdir()
     granted.mkdir()
-    dweller.says(
-        'touch here "$1/there" ~/"new"'.replace('"$1', '"$G'),
-        "--setenv",
-        f"G={granted}",
-        "-d",
-        str(granted),
-        cwd=project,
-    )
+    options = ["--setenv", f"G={granted}", "-d", str(granted)]
+    dweller.says('touch here "$G/there" ~/new', *options, cwd=project)
     assert (project / "here").exists()
     assert (granted / "there").exists()
     assert not (dweller.home / "new").exists()

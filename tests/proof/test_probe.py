@@ -298,7 +298,7 @@ def test_what_no_claim_stands_on_costs_none(
 def test_without_an_interpreter_nothing_is_proven(
     backend: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "_interpreter", lambda: "/nonexistent/python3")
+    monkeypatch.setattr(probe, "interpreter", lambda: "/nonexistent/python3")
     proof = proof_of(Policy.workspace_write(), backend)
     assert not proof.enforcing
     assert proof.proven == ()

@@ -28,12 +28,14 @@ COMMANDS = {
     "workspace": ("workspace", "git worktrees for agents: new, list, remove"),
     "trust": ("trust", "accept a project's changed corral.toml"),
     "init": ("init", "write the commented default config"),
+    "completion": ("completion", "print the completion script of bash, zsh or fish"),
+    "man": ("man", "the manual page"),
 }
 
 
 def usage() -> str:
     lines = ["usage: corral COMMAND …", ""]
-    lines += [f"  {name:<10}{text}" for name, (_, text) in COMMANDS.items()]
+    lines += [f"  {name:<12}{text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join([*lines, "", "corral COMMAND --help says more; corral --version prints the version"])
 
 

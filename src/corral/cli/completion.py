@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corral.cli import COMMANDS
 from corral.cli.manual import Entry, Option, entries
 from corral.errors import PolicyError
 from corral.policy import BACKENDS, LIMITS, MODES, nearest
@@ -39,7 +38,6 @@ REST = {
     "jails": ("names", ("jails",)),
     "workspace": ("names", ("workspaces",)),
     "trust": ("directories", ()),
-    "completion": ("words", SHELLS),
 }
 NAMES = ("jails", "workspaces", "profiles")
 
@@ -56,7 +54,9 @@ def main(_: str, words: list[str]) -> int:
         return 0
     if len(words) != 1 or words[0] not in SHELLS:
         near = nearest(words[0], SHELLS)
-        raise PolicyError(f"corral completion takes one of {', '.join(SHELLS)}, not {' '.join(words)!r}{near}")
+        raise PolicyError(
+            f"corral completion takes one of {', '.join(SHELLS)}, not {' '.join(words)!r}{near}"
+        )
     module = __import__(f"corral.cli.{words[0]}_completion", fromlist=["script"])
     print(module.script(entries()), end="")
     return 0
@@ -69,9 +69,9 @@ def known_names(kind: str) -> list[str]:
 
         return [jail.name for jail in every()]
     if kind == "workspaces":
-        from corral.workspace.life import every as workspaces
+        from corral.workspace.metadata import names
 
-        return [workspace.name for workspace in workspaces()]
+        return names()
     import os
     import tomllib
 
@@ -88,12 +88,8 @@ def kind_of(option: Option) -> Kind:
     for name in option.names:
         if name in BY_OPTION:
             return BY_OPTION[name]
-    return BY_OPERAND.get("DIR" if option.operand == "DIR" else option.operand, ("", ()))
+    return BY_OPERAND.get(option.operand, ("", ()))
 
 
 def rest_of(entry: Entry) -> Kind:
     return REST.get(entry.name, ("", ()))
-
-
-def summaries() -> dict[str, str]:
-    return {name: text for name, (_, text) in COMMANDS.items()}

@@ -14,7 +14,8 @@ from corral.policy import Policy
 USAGE = {
     "doctor": "usage: corral doctor [-m|--mode MODE] [-C|--config FILE] [--fix apparmor] [--json]\n\n"
     "Tries every piece of this host; says what is missing and the exact remedy. Exit code 0 only if the mode is held.",
-    "status": "usage: corral status [-m|--mode MODE] [-C|--config FILE] [--json]\n\nMode, mechanism, and whether it is proven.",
+    "status": "usage: corral status [-m|--mode MODE] [-C|--config FILE] [--json]\n\n"
+    "Mode, mechanism, and whether it is proven.",
 }
 MARKS = {True: "ok", False: "NO", None: "-"}
 

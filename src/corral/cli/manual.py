@@ -1,7 +1,7 @@
 """What the help texts say, as data: completion, the man page and the reference are made from it.
 
-A help text has usage lines, prose, and rows such as ``  -m, --mode MODE   what it does``. Nobody writes an option down a
-second time, so none of these can lag behind what a command takes.
+A help text has usage lines, prose, and rows such as ``  -m, --mode MODE   what it does``. Nobody writes an option down
+a second time, so none of these can lag behind what a command takes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from corral.record import Record
 
 _ROW = re.compile(r"  (-[\w-]+(?:, -[\w-]+)*)(?: ([^ ]+))?(?:  +(.*))?$")
 _IN_USAGE = re.compile(r"\[(-[\w|-]+)(?: ([^\]]+?))?(?: …)?\]")
-_VERBS = re.compile(r"corral [a-z]+ (?:\[([a-z|]+)\]|([a-z]+)\b)")
+_VERBS = re.compile(r"corral [a-z]+ \[?([a-z][a-z|]*)")
 
 
 class Option(Record):
@@ -90,5 +90,5 @@ def _verbs(usage: tuple[str, ...]) -> tuple[str, ...]:
     for line in usage:
         verbs = _VERBS.search(line)
         if verbs:
-            found += (verbs[1] or verbs[2]).split("|")
+            found += verbs[1].split("|")
     return tuple(dict.fromkeys(found))

@@ -33,6 +33,7 @@ from corral.jail.plan import Plan
 from corral.policy import Policy
 
 if TYPE_CHECKING:
+    from corral.changes import Applied, Change
     from corral.environment.gate import Shown
     from corral.environment.hooks import WrapHook
     from corral.files.changing import OpenHook, RemoveHook
@@ -137,6 +138,22 @@ class AsyncLocalEnvironment(AsyncFileMethods):
         local = await self._opened()
         await anyio.to_thread.run_sync(local.add_root, path, limiter=self._threads)
         self.policy = local.policy
+
+    async def changes(self) -> list[Change]:
+        """What was changed in the workspace under review, or in the copied home of casual, and waits to be applied."""
+        local = await self._opened()
+        return await anyio.to_thread.run_sync(local.changes, limiter=self._threads)
+
+    async def apply(self, paths: Sequence[str] | None = None, *, allow_exec: bool = False) -> Applied:
+        """Make these changes real, or all of them: all that are chosen, or none. For the host's side."""
+        local = await self._opened()
+        chosen = functools.partial(local.apply, paths, allow_exec=allow_exec)
+        return await anyio.to_thread.run_sync(chosen, limiter=self._threads)
+
+    async def discard(self, paths: Sequence[str] | None = None) -> list[Change]:
+        """Throw these changes away, or all of them."""
+        local = await self._opened()
+        return await anyio.to_thread.run_sync(local.discard, paths, limiter=self._threads)
 
     async def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""

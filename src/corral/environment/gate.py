@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from _thread import allocate_lock
+from contextlib import contextmanager
 
 from corral.denials.summary import publish
 from corral.environment.base import CommandResult, posture_of
@@ -17,7 +18,7 @@ from corral.variables import Scrubber
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Literal
 
     from corral.denials import Denial
@@ -88,6 +89,7 @@ class Gate:
         self._temp: tuple[Place, int] | None = None
         self._summary: str | None = None
         self._keeping: Keeping | None = None
+        self._inside: set[Entry] = set()
         self._outgrown: list[Enclosure] = []
         self._anchors: list[Anchor] = []
         self._files: FileHalf | None = None
@@ -216,9 +218,12 @@ class Gate:
         except BaseException:
             self._give_back(ground)
             raise
-        return Entry(plan, words, variables, removed, deadline, ground, started, where)
+        entry = Entry(plan, words, variables, removed, deadline, ground, started, where)
+        self._inside.add(entry)
+        return entry
 
     def release(self, entry: Entry) -> None:
+        self._inside.discard(entry)
         self._give_back(entry.ground)
         entry.ground = None
 
@@ -277,6 +282,24 @@ class Gate:
 
             self._keeping = Keeping(self.enclosure)
             self._summary = publish(self.enclosure)
+
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """Out of the named jail for a while; the next command enters it anew. Refused while something runs in it."""
+        with self._lock:
+            if self._shared is not None:
+                raise PolicyError("a jail that all commands share is left by closing the environment")
+            if self._inside:
+                raise PolicyError("a command still runs in this environment; wait for it, or close it")
+            reap_leaving(wait=True)  # a supervisor on its way out still has the copy mounted
+            while self._anchors:
+                self._anchors.pop().close()
+            self._files = None
+            self.enclosure.leave_stage()
+            if self._keeping is not None:
+                self._keeping.close()
+                self._keeping = None
+            yield
 
     def _deadline(self, timeout: float | None) -> float | None:
         wall = self.policy.limits.wall

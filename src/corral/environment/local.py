@@ -6,6 +6,7 @@ import os
 import warnings
 from _thread import allocate_lock
 
+from corral.environment import reviewing
 from corral.environment.filing import FileMethods
 from corral.environment.gate import Gate, check_choice, raise_if_failed
 from corral.environment.hooks import Hooks
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
 
+    from corral.changes import Applied, Change
     from corral.environment.base import CommandResult
     from corral.environment.files import FileHalf
     from corral.environment.gate import Shown
@@ -109,6 +111,23 @@ class LocalEnvironment(FileMethods):
         """What a command gets if no environment is given for it."""
         self._check_open()
         return self._gate.variables()
+
+    # ---- review ----
+
+    def changes(self) -> list[Change]:
+        """What was changed in the workspace under review, or in the copied home of casual, and waits to be applied."""
+        self._check_open()
+        return reviewing.changes(self._gate)
+
+    def apply(self, paths: Sequence[str] | None = None, *, allow_exec: bool = False) -> Applied:
+        """Make these changes real, or all of them: all that are chosen, or none. For the host's side."""
+        self._check_open()
+        return reviewing.apply(self._gate, paths, allow_exec=allow_exec)
+
+    def discard(self, paths: Sequence[str] | None = None) -> list[Change]:
+        """Throw these changes away, or all of them."""
+        self._check_open()
+        return reviewing.discard(self._gate, paths)
 
     def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""

@@ -84,8 +84,7 @@ class Enclosure(Survey):
         while self._grounds:
             self._grounds.pop().close()
         if self._stage is not None:
-            self._stage.close()
-            self._stage = None
+            self.leave_stage()
         self._release()
 
     def use_temp(self, temp: Place) -> None:
@@ -233,6 +232,14 @@ class Enclosure(Survey):
             began,
         )
         named.record(self.jail, policy.mode, self.root.path)
+
+    def leave_stage(self) -> None:
+        """No run is under way. What is kept of it may be changed from outside until `enter_stage` is called again."""
+        with self._lock:
+            self._forget()
+            if self._stage is not None:
+                self._stage.close()
+                self._stage = None
 
     def _stage_path(self) -> str:
         return self.jail.part("stage") if self.jail is not None else ""

@@ -20,10 +20,9 @@ RUNGS = ("namespaces", "landlock", "systemd-run")
 # Only a file system view of one's own has room for another home.
 HOME_RUNGS = ("namespaces",)
 
-# What to do about a missing rung, by the first word of the reason.
+# What to do about a missing rung, by the first word of the reason; {} is what opens user namespaces here.
 REMEDIES = {
-    "namespaces": "allow user namespaces (sysctl user.max_user_namespaces; in a container: a seccomp profile that "
-    "permits unshare and mount)",
+    "namespaces": "allow user namespaces ({})",
     "old": "use a kernel from 5.12 on",
     "landlock": "use a kernel from 6.2 on with landlock in its lsm= list",
     "systemd-run": "log in where a systemd user manager with a message bus runs, and may make user namespaces",
@@ -135,6 +134,10 @@ def choose(
         if name != "landlock" or set(wanted) <= held("landlock", policy, _with_newest_landlock(host))
     ]
     remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in helpful)
+    if "{}" in remedies:
+        from corral.jail.closed import namespace_remedy
+
+        remedies = remedies.format(namespace_remedy())
     remedies = remedies or "only the namespaces tier holds this; leave the backend to Corral"
     raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
 

@@ -114,7 +114,7 @@ def _add_homes(view: View, policy: Policy, site: Site, host: Host, masks: Masks)
     layered = layered_homes(others, site.writable, host) if policy.mode != "strict" else set()
     homes = [home for home in others if home.path in layered]
     opened = {home.path: _open_home(draft, home, site.layers.get(home.path)) for home in homes}
-    if own is not None:
+    if own is not None and not _is_granted(site, own.place):
         names = masks.below_home.get(own.place.path, ())
         slot = (
             _add_copy(view, own, names, bool(site.stage), "/tmp")
@@ -125,6 +125,7 @@ def _add_homes(view: View, policy: Policy, site: Site, host: Host, masks: Masks)
         wait(own.place.path, slot, "home, the jail's own")
         view.growing[own.place.path] = slot
         layered |= {own.place.path}
+    if own is not None:
         for path, place in own.over:
             view.wait(
                 path, view.clone(place, READ_ONLY, f"{path}, for the user inside"), stat.S_IFREG, f"{path}"
@@ -132,6 +133,12 @@ def _add_homes(view: View, policy: Policy, site: Site, host: Host, masks: Masks)
     for home in homes:  # last: a layer made here is kept below /tmp, and covers what lies there
         _add_home(view, home, masks.below_home.get(home.path, ()), *opened[home.path])
     return layered
+
+
+def _is_granted(site: Site, home: Place) -> bool:
+    """Whether the real home was asked for by name; as the directory of the run it is the jail's own."""
+    places = (*site.writable, *site.read_only)
+    return any(place.path == home.path and place not in site.roots for place in places)
 
 
 def layered_homes(homes: tuple[Place, ...], writable: tuple[Place, ...], host: Host) -> set[str]:
