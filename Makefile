@@ -5,7 +5,7 @@ PYTHON := $(firstword $(foreach candidate,/usr/bin/python3 python3 python3.13 py
 	$(shell $(candidate) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(candidate))))
 
 # What the tests call, as command:package. Nothing is installed where all these commands are there.
-TEST_PROGRAMS := systemd-run:systemd dbus-daemon:dbus-daemon gcc:gcc git:git bwrap:bubblewrap setfattr:attr setfacl:acl patch:patch unshare:util-linux tmux:tmux
+TEST_PROGRAMS := systemd-run:systemd dbus-daemon:dbus-daemon gcc:gcc git:git bwrap:bubblewrap setfattr:attr setfacl:acl patch:patch unshare:util-linux tmux:tmux zsh:zsh fish:fish
 MISSING_PACKAGES = $(strip $(foreach pair,$(TEST_PROGRAMS), \
 	$(if $(shell command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
 

@@ -66,6 +66,12 @@ ESCAPES = [
     ("workspace/../**", r"\.\."),
     ("a/..", r"\.\."),
     ("a/b/../c", r"\.\."),
+    (r".\./x", r"\.\."),
+    (r"a/\.\./**", r"\.\."),
+    # what is left without a leading ./ counts: it is what is kept and checked again
+    ("./~x", "absolute"),
+    ("./a:b", "absolute"),
+    ("./\\\\srv", "absolute"),
     # an escape is named before what is malformed behind it
     ("/{", "absolute"),
     ("../{a", r"\.\."),
@@ -186,6 +192,7 @@ def test_shapes_are_refused_when_the_policy_is_built() -> None:
         ("x.md", "x.md", True),
         ("workspace", "workspace", True),
         (r"out/a\b", "out/ab", True),
+        (r"out/a\\b", r"out/a\b", True),
         ("**", ".", False),
         ("**/report.md", ".", False),
         ("work*", ".", False),

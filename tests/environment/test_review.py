@@ -102,3 +102,40 @@ async def test_the_async_twin_reviews_too(project: Path) -> None:
         await environment.apply()
         assert await environment.changes() == []
     assert (project / "new").read_text() == "x"
+
+
+@pytest.mark.parametrize("line", ["git mv d e", "python3 -c \"import os; os.rename('d', 'e')\""])
+def test_a_directory_that_cannot_be_renamed_in_the_copy_is_explained(project: Path, line: str) -> None:
+    (project / "d").mkdir()
+    (project / "d/f").touch()
+    begun = "git init -q . && git add -A && git -c user.name=n -c user.email=e commit -qm first"
+    with LocalEnvironment(project, REVIEW) as environment:
+        done = environment.shell(f"{begun} && {line}")
+        (denial,) = done.denials
+        assert (denial.rule, denial.what) == ("copied", str(project / "d"))
+        assert "use mv" in denial.text()
+        assert environment.shell("mv d e && git add -A && git status --short").stdout == "R  d/f -> e/f\n"
+
+
+def test_git_works_in_the_copy_and_leaves_the_project_as_it_was(project: Path) -> None:
+    begin = "git init -q -b main . && git add -A && git commit -qm first"
+    identity = {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "n"}
+    identity |= {"GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "e"}
+    steps = [
+        begin,
+        "git checkout -q -b side && echo side > side && git add side && git commit -qm side",
+        "git checkout -q main && echo main > main && git add main && git commit -qm main",
+        "git rebase -q main side && git checkout -q main",
+        "echo stashed >> kept && git stash -q && git stash pop -q && git checkout -q kept",
+        "git worktree add -q ../work/tree side && git worktree remove tree",
+        "git status --short",
+    ]
+    with LocalEnvironment(project, REVIEW) as environment:
+        for step in steps:
+            done = environment.shell(step, extra_env=identity)
+            assert (done.exit_code, done.stdout) == (0, ""), (step, done.stderr)
+        assert sorted(os.listdir(project)) == ["doomed", "kept"]
+        environment.apply(allow_exec=True)
+    assert (project / "main").read_text() == "main\n"
+    with LocalEnvironment(project, Policy()) as outside:
+        assert outside.shell("git status --short && git log --oneline side | wc -l").stdout == "3\n"

@@ -5,7 +5,32 @@ from __future__ import annotations
 from corral.cli.completion import Kind, kind_of, rest_of
 from corral.cli.manual import Entry, Option
 
-HEAD = "# fish completion for corral; made by `corral completion fish`.\n\ncomplete -c corral -f\n"
+HEAD = r"""# fish completion for corral; made by `corral completion fish`.
+
+# Whether the options of corral go on here: no other word, and no two dashes. The arguments are options with a value.
+function __corral_own_options
+    set -l value no
+    for word in (commandline -opc)[3..]
+        if test $value = yes
+            set value no
+            continue
+        end
+        switch $word
+            case --
+                return 1
+            case '--*=*'
+            case '-*'
+                contains -- $word $argv
+                and set value yes
+            case '*'
+                return 1
+        end
+    end
+    return 0
+end
+
+complete -c corral -f
+"""
 
 
 def script(entries: list[Entry]) -> str:
@@ -14,21 +39,29 @@ def script(entries: list[Entry]) -> str:
         for entry in entries
     ]
     for entry in entries:
-        lines.append("")
-        here = f"__fish_seen_subcommand_from {entry.name}"
-        lines += [f"complete -c corral -n '{here}' {_option(option)}" for option in entry.options]
-        if entry.verbs:
-            before = f"{here}; and not __fish_seen_subcommand_from {' '.join(entry.verbs)}"
-            lines.append(f"complete -c corral -n '{before}' -a '{' '.join(entry.verbs)}'")
-            here = f"{here}; and __fish_seen_subcommand_from {' '.join(entry.verbs)}"
-        kind = rest_of(entry)
-        if kind[0] == "command":
-            valued = " ".join(name for option in entry.options if option.operand for name in option.names)
-            offered = f"-x -a '(__fish_complete_subcommand --fcs-skip=2 -- {valued})'"
-            lines.append(f"complete -c corral -n '{here}' {offered}")
-        elif kind[0]:
-            lines.append(f"complete -c corral -n '{here}' {_offered(kind)}")
+        lines += ["", *_command(entry)]
     return HEAD + "\n".join(lines) + "\n"
+
+
+def _command(entry: Entry) -> list[str]:
+    lines = []
+    here = f"__fish_seen_subcommand_from {entry.name}"
+    how = rest_of(entry)[0]
+    ours = here
+    if how == "command":
+        valued = " ".join(name for option in entry.options if option.operand for name in option.names)
+        lines.append(f"set -g __corral_{entry.name}_valued {valued}")
+        ours = f"{here}; and __corral_own_options $__corral_{entry.name}_valued"
+        offered = f"(__fish_complete_subcommand --fcs-skip=2 -- $__corral_{entry.name}_valued)"
+        lines.append(f"complete -c corral -n '{here}' -x -a '{offered}'")
+    lines += [f"complete -c corral -n '{ours}' {_option(option)}" for option in entry.options]
+    if entry.verbs:
+        before = f"{here}; and not __fish_seen_subcommand_from {' '.join(entry.verbs)}"
+        lines.append(f"complete -c corral -n '{before}' -a '{' '.join(entry.verbs)}'")
+        here = f"{here}; and __fish_seen_subcommand_from {' '.join(entry.verbs)}"
+    if how and how != "command":
+        lines.append(f"complete -c corral -n '{here}' {_offered(rest_of(entry))}")
+    return lines
 
 
 def _option(option: Option) -> str:

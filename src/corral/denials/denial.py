@@ -25,6 +25,7 @@ RULES: dict[str, str] = {
     "shared-memory": "a jail without namespaces has no shared memory of its own",
     "private": "the jail has its own, and of the host's only what is granted",
     "crossing": "no rename or hard link leads from one granted place to another; a copy does",
+    "copied": "a directory from before the run is not renamed in a copy, only copied: use mv",
     "capabilities": "a jail keeps none of root's capabilities, so owner and mode decide",
     "network": "the network is off",
 }

@@ -204,6 +204,9 @@ def _unread(summary: Summary, path: str) -> Denial | None:
 def _unwritten(summary: Summary, path: str, operation: str, reason: str) -> Denial | None:
     denial = judge_path(summary, path, operation or "write")
     if denial is None:
+        is_copied = any(is_below(path, top) for top in summary.copied)
+        if reason == "EXDEV" and is_copied and os.path.isdir(path):
+            return denial_by(summary, "copied", path, "rename")
         return None
     if summary.has_own_view and (reason == "EXDEV" or operation == "link"):
         return denial_by(summary, "crossing", path, operation or "rename")

@@ -48,6 +48,8 @@ def remedy(
         return _unhidden(summary, word, named, path, operation, outside=outside)
     if word == "hide":
         return _taken_back(named)
+    if word == "copied":
+        return None, "mv does it (for git: mv, then git add -A)"
     return None, ""
 
 

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from corral.jail.host import Host
     from corral.jail.named import NamedJail
     from corral.jail.survey import Survey
+    from corral.policy import Policy
 
 # Who a command is in strict: nobody's account, so that what is yours looks like the jail's and nothing else does.
 STRICT_ID = 60999
+
+# What else a person can do where no copy can be made.
+INSTEAD_OF_A_COPY = "use -m bare or -m workspace-write"
+INSTEAD_OF_A_REVIEW = "run without --review"
 
 
 def check_caller(mode: str, host: Host) -> None:
@@ -54,13 +59,37 @@ def check_root(root: Place, homes: tuple[str, ...]) -> None:
         )
 
 
+def check_copies(policy: Policy, host: Host, root: str, homes: tuple[str, ...]) -> None:
+    """Whether what is to be copied can be, before anything is made: the kernel itself would not say what is wrong."""
+    copied = [(homes[-1], INSTEAD_OF_A_COPY)] if policy.mode == "casual" and homes else []
+    copied += [(root, INSTEAD_OF_A_REVIEW)] if policy.review else []
+    if not host.namespaces:
+        return  # nothing can be mounted at all, and that is what has to be said
+    for path, otherwise in copied:
+        mounted = submounts(path)
+        if mounted:
+            shown = ", ".join(mounted[:5]) + (f" and {len(mounted) - 5} more" if len(mounted) > 5 else "")
+            raise NotEnforceable(
+                f"{path} cannot be copied, something is mounted in it: {shown}; unmount it, or {otherwise}",
+                path=mounted[0],
+            )
+        named.check_storage(policy.storage, otherwise)
+        if host.no_overlay:
+            kind = named.file_system(path)[0]
+            raise NotEnforceable(
+                f"{path} ({kind}) cannot be copied ({host.no_overlay}); that takes a kernel from 5.11 on with "
+                f"overlayfs, and a file system that it can lie on; {otherwise}",
+                path=path,
+            )
+
+
 def survey_home(of: Survey, jail: NamedJail) -> Home:
     policy, host = of.policy, of.host
     if not of.homes:
         raise NotEnforceable(f"mode {policy.mode} needs a home directory, and there is none ($HOME)")
     place = of._home_places[-1]
     if policy.mode == "casual":
-        return _copied(of, jail, place, "home", ("changes", "work"), "use -m bare or -m workspace-write")
+        return _copied(of, jail, place, "home", ("changes", "work"), INSTEAD_OF_A_COPY)
     own = of._hold(pin_directory(jail.part("home")))
     if policy.mode == "bare":
         return Home(place, False, (own,), "", host.uid, host.gid)
@@ -86,19 +115,12 @@ def _owners(of: Survey) -> int:
 
 def survey_review(of: Survey, jail: NamedJail) -> Home:
     """The workspace, copied: what a command changes in it is seen by nobody until a person applies it."""
-    return _copied(of, jail, of.root, "review", ("review/changes", "review/work"), "run without --review")
+    return _copied(of, jail, of.root, "review", ("review/changes", "review/work"), INSTEAD_OF_A_REVIEW)
 
 
 def _copied(
     of: Survey, jail: NamedJail, place: Place, staged: str, parts: tuple[str, str], otherwise: str
 ) -> Home:
-    mounted = submounts(place.path)
-    if mounted:
-        shown = ", ".join(mounted[:5])
-        raise NotEnforceable(
-            f"{place.path} cannot be copied, something is mounted in it: {shown}; unmount it, or {otherwise}",
-            path=mounted[0],
-        )
     named.check_layers(jail, parts[0], otherwise)
     layers = tuple(of._hold(pin_directory(jail.part(part))) for part in parts)
     os.chmod(layers[0].path, stat.S_IMODE(os.stat(place.fd).st_mode))  # the layer's mode is the copy's

@@ -129,21 +129,33 @@ def file_system(path: str) -> tuple[str, str]:
     return kind, best
 
 
+def holds_layers(path: str) -> bool:
+    kind, _ = file_system(path)
+    return kind not in NOT_FOR_LAYERS and not kind.startswith("fuse")
+
+
+def check_storage(storage: str | None, otherwise: str) -> None:
+    """Refuse, before anything is made or mounted, a place that the kernel would refuse without saying why."""
+    top = os.path.realpath(storage_directory(storage))
+    if not holds_layers(top):
+        kind, point = file_system(top)
+        raise _unfit(top, f"{point} is {kind}, which cannot hold what is changed in a copy", otherwise)
+
+
 def check_layers(jail: NamedJail, part: str, otherwise: str) -> None:
-    """Refuse, before anything is mounted, a place that the kernel would refuse without saying why."""
     upper = jail.part(part)
-    kind, point = file_system(upper)
-    why = ""
-    if kind in NOT_FOR_LAYERS or kind.startswith("fuse"):
-        why = f"{point} is {kind}, which cannot hold what is changed in a copy"
-    else:
-        trial = f"user.corral.{os.getpid()}"  # others may try it at the same time
-        try:
-            os.setxattr(upper, trial, b"1")
-            os.removexattr(upper, trial)
-        except OSError as error:
-            why = f"{point} ({kind}) takes no extended attributes: {error.strerror}"
-    if why:
-        raise NotEnforceable(
-            f"{upper}: {why}; name a directory on a local disk with --storage DIR, or {otherwise}", path=upper
-        )
+    trial = f"user.corral.{os.getpid()}"  # others may try it at the same time
+    try:
+        os.setxattr(upper, trial, b"1")
+        os.removexattr(upper, trial)
+    except OSError as error:
+        kind, point = file_system(upper)
+        why = f"{point} ({kind}) takes no extended attributes: {error.strerror}"
+        raise _unfit(upper, why, otherwise) from None
+
+
+def _unfit(path: str, why: str, otherwise: str) -> NotEnforceable:
+    return NotEnforceable(
+        f"{path}: {why}; name a directory on a local disk with --storage DIR (config: storage), or {otherwise}",
+        path=path,
+    )

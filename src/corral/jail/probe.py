@@ -19,10 +19,12 @@ from corral.jail import attempts
 from corral.jail.bait import Bait, is_readable
 from corral.jail.enclosure import Enclosure
 from corral.jail.host import launcher_path
+from corral.jail.named import holds_layers, storage_directory
 from corral.jail.proofs import Proof
 from corral.jail.site import is_below
 from corral.jail.survey import PRIVATE_PLACES
 from corral.policy import HOME_MODES, Grant, Policy
+from corral.state import state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ TRIED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def prove(policy: Policy, backend: str, claims: tuple[str, ...], *, launcher: str | None = None) -> Proof:
     """Try these claims of the policy with this backend. Never raises; what cannot be tried is not proven."""
     try:
-        with playground() as top, Bait(top) as bait:
+        with playground(policy) as top, Bait(top) as bait:
             tried = tuple(claim for claim in claims if claim not in bait.out_of_reach)
             seen, ended = _try_inside(policy, backend, tried, bait, launcher or launcher_path())
             failed = judge(tried, seen, bait)
@@ -77,11 +79,15 @@ def prove(policy: Policy, backend: str, claims: tuple[str, ...], *, launcher: st
     return Proof(not failed, backend, tuple(c for c in claims if c not in wrong), tuple(failed))
 
 
-def playground() -> tempfile.TemporaryDirectory[str]:
+def playground(policy: Policy | None = None) -> tempfile.TemporaryDirectory[str]:
     """Where a jail shows it read-only, if we may write there; a private directory would hide what is tried. Inside a
     jail only its own temp directory is ours."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     place = os.path.join(cache, "corral")
+    if policy is not None and policy.storage is not None:
+        place = storage_directory(policy.storage)  # a disk that takes what is copied, where another may not
+    elif policy is not None and policy.mode == "casual" and not holds_layers(os.path.realpath(place)):
+        place = os.path.dirname(os.path.realpath(state_directory()))
     try:
         os.makedirs(place, 0o700, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix="probe-", dir=place)

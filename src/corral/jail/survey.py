@@ -72,7 +72,7 @@ class Survey:
         self.own: tuple[str, ...] = (config_directory(), state_directory())
         if policy.storage is not None:
             self.own += (os.path.realpath(storage_directory(policy.storage)),)
-        if policy.mode in HOME_MODES:
+        if policy.mode in HOME_MODES or policy.review:
             self._check_own_home()
         self.hidden: tuple[str, ...] = self.own
         demanded = policy.demanded
@@ -148,11 +148,13 @@ class Survey:
 
     def _check_own_home(self) -> None:
         """A home of the jail's own protects nothing if the real one is writable beside it."""
-        from corral.jail.homes import check_caller, check_root
+        from corral.jail.homes import check_caller, check_copies, check_root
 
-        check_caller(self.policy.mode, self.host)
-        if self.policy.grant_root:
-            check_root(self.root, self.homes)
+        if self.policy.mode in HOME_MODES:
+            check_caller(self.policy.mode, self.host)
+            if self.policy.grant_root:
+                check_root(self.root, self.homes)
+        check_copies(self.policy, self.host, self.root.path, self.homes)
 
     def _survey_jail(self) -> None:
         from corral.jail import homes, named

@@ -30,10 +30,11 @@ def _check(glob: str) -> str:
     """The ten checks, in order; returns the glob without a leading ``./``."""
     if not glob or "\0" in glob:
         raise PolicyError("an empty writable glob; name a path below the workspace, like out/**")
-    if glob[0] in "/~" or (len(glob) > 1 and glob[0].isalpha() and glob[1] == ":") or glob.startswith("\\\\"):
-        raise _escape(glob, "it is absolute; globs are relative to the workspace")
     segments = glob.split("/")
-    if ".." in segments:
+    clean = "/".join(s for s in segments if _plain(s) not in ("", ".")) or "."
+    if _is_absolute(glob) or _is_absolute(clean):
+        raise _escape(glob, "it is absolute; globs are relative to the workspace")
+    if ".." in map(_plain, segments):
         raise _escape(glob, "it has a .. in it")
     if "{" in glob or "}" in glob:
         raise PolicyError(
@@ -48,7 +49,18 @@ def _check(glob: str) -> str:
         raise PolicyError(f"writable glob {glob!r}: metachars before ** are not supported")
     if any(_malformed(segment) for segment in segments):
         raise PolicyError(f"writable glob {glob!r} is malformed")
-    return "/".join(s for s in segments if s not in ("", ".")) or "."
+    return clean
+
+
+def _is_absolute(glob: str) -> bool:
+    """On any system that a config may have been written for."""
+    return glob[0] in "/~" or (glob[0].isalpha() and glob[1:2] == ":") or glob.startswith("\\\\")
+
+
+def _plain(segment: str) -> str:
+    """The name that a segment without patterns stands for: a backslash takes the next character as it is."""
+    pieces = segment.split("\\\\")
+    return "\\".join(piece.replace("\\", "") for piece in pieces)
 
 
 def check_name_pattern(pattern: str) -> None:
@@ -108,7 +120,7 @@ def bound(glob: str) -> tuple[str, bool]:
     for segment in segments:
         if any(c in segment for c in _META):
             return "/".join(fixed) or ".", False
-        fixed.append(segment.replace("\\", ""))
+        fixed.append(_plain(segment))
     return "/".join(fixed), True
 
 
@@ -119,7 +131,7 @@ def matches(glob: str, path: str) -> bool:
     if "**" not in segments:
         return matches_name(glob, path)
     at = segments.index("**")
-    prefix = "/".join(segments[:at]).replace("\\", "")
+    prefix = _plain("/".join(segments[:at]))
     if prefix:
         if path == prefix:
             return at == len(segments) - 1
