@@ -137,14 +137,8 @@ def package_json(package: str) -> Words:
     return lambda place: ["node", "-p", f"require('{place.node_modules}/{package}/package.json').version"]
 
 
-CORRAL_VERSION = (
-    "import tomllib, sys; print(tomllib.load(open(sys.argv[1], 'rb'))['project']['version'])",
-    f"{HERE.parent.parent}/pyproject.toml",
-)
-
-
 def corral_version(_: Place) -> list[str]:
-    return [sys.executable, "-c", *CORRAL_VERSION]
+    return [f"{sys.prefix}/bin/corral", "--version"]
 
 
 SRT = "@anthropic-ai/sandbox-runtime"
@@ -179,9 +173,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
         remark="home is copy-on-write",
     ),
     Contestant("bubblewrap", bwrap, serving(this_python, "words", bwrap), says("bwrap", "--version")),
-    Contestant(
-        "firejail", firejail, serving(this_python, "words", firejail), says("firejail", "--version")
-    ),
+    Contestant("firejail", firejail, serving(this_python, "words", firejail), says("firejail", "--version")),
     Contestant(
         "systemd-run",
         systemd_run,

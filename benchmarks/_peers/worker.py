@@ -193,7 +193,7 @@ def crowd(adapter, request):  # type: ignore[no-untyped-def]
         over = True
         await ticking
         if getattr(adapter, "twin", None) is not None:
-            await adapter.twin.aclose()
+            await adapter.twin.close()
             adapter.twin = None
         return {"total": total, "stall": longest, "failed": failed}
 

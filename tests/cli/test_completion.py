@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,7 @@ def test_a_shell_that_there_is_not_is_refused_in_one_line() -> None:
     )
 
 
+@functools.cache
 def script(shell: str) -> str:
     return subprocess.check_output([CORRAL, "completion", shell], text=True)
 

@@ -109,7 +109,7 @@ def test_bad_usage_is_one_line_and_2(words: list[str], capsys: pytest.CaptureFix
 def test_the_text_is_readable_and_holds_all_three_forms(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["why", f"{world.outside}/x", "--backend", "namespaces"]) == 1
+    assert main(["why", f"{world.outside}/x", "-m", "workspace-write", "--backend", "namespaces"]) == 1
     text = capsys.readouterr().out
     for part in (
         "read     allowed",
@@ -119,6 +119,20 @@ def test_the_text_is_readable_and_holds_all_three_forms(
         "Grant.rw(",
     ):
         assert part in text
+
+
+def test_without_a_mode_it_is_about_the_one_that_run_would_take(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["why", f"{world.outside}/x"])
+    text = capsys.readouterr().out
+    if os.getuid() == 0:
+        assert (code, "(mode workspace-write, " in text) == (1, True), text
+        assert "write    refused by rule `outside`" in text
+    else:
+        assert (code, "(mode casual, " in text) == (0, True), text
+        assert "write    allowed; it goes to the jail's copy; `corral changes` shows and applies it" in text
+    assert main(["why", "/etc/x"]) == 1
 
 
 def test_what_why_says_is_what_happens(world: World, backend: str) -> None:
@@ -181,6 +195,18 @@ def test_the_summary_survives_being_a_file(world: World, backend: str, tmp_path:
         assert name in fields
     assert set(fields) == {"version", *Summary._fields}
     assert PATH_INSIDE.startswith("/run/")
+
+
+def test_the_summary_of_a_jail_with_a_home_of_its_own_survives_it_too(world: World, tmp_path: Path) -> None:
+    """Root has only one mode of that kind."""
+    policy = Policy.strict() if os.getuid() == 0 else Policy.casual()
+    file = tmp_path / "summary.json"
+    file.write_text(enclosed(world, policy))
+    enclosure = Enclosure(str(world.workspace), policy)
+    summary = summary_of(enclosure)
+    enclosure.close()
+    assert read_summary(str(file)) == summary
+    assert summary.copied == (() if os.getuid() == 0 else (str(world.home),))
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"version": 2}', '{"version": 1, "x": 1}'])

@@ -15,9 +15,9 @@ function __corral_own_options
             set value no
             continue
         end
+        test "$word" = --
+        and return 1
         switch $word
-            case --
-                return 1
             case '--*=*'
             case '-*'
                 contains -- $word $argv

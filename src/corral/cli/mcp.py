@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from corral.cli.serving import chosen_tools, directory_of, help_text, policy_of, typed
+from corral.cli.options import directory_of
+from corral.cli.serving import chosen_tools, help_text, policy_of, typed
 from corral.errors import NotEnforceable, PolicyError
 
 USAGE = """usage: corral mcp [OPTION …]     an MCP server on standard input and output

@@ -217,6 +217,15 @@ def passed(value: str, rules: Sequence[EnvRule]) -> EnvRule:
 # ---- from options to the rest of what a run needs ----
 
 
+def directory_of(parsed: Parsed) -> str:
+    try:
+        return os.path.abspath(parsed.last("--cd") or os.getcwd())
+    except FileNotFoundError:
+        raise PolicyError(
+            "the working directory is gone; change to one that exists, or use --cd DIR"
+        ) from None
+
+
 def config_file(parsed: Parsed) -> str | None:
     """The file to read in place of the user's own; the last one named counts."""
     for name, value in reversed(parsed.options):

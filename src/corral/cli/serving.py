@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from corral.cli.options import CANONICAL, OPTIONS, Parsed, apply, parse
 from corral.errors import PolicyError
 from corral.record import Record
@@ -86,15 +84,6 @@ def help_text(usage: str, own: OptionRows) -> str:
         shown = ", ".join(sorted(names, key=len)) + (f" {operand}" if operand else "")
         lines.append(f"  {shown:<28} {text}")
     return "\n".join(lines)
-
-
-def directory_of(parsed: Parsed) -> str:
-    try:
-        return os.path.abspath(parsed.last("--cd") or os.getcwd())
-    except FileNotFoundError:
-        raise PolicyError(
-            "the working directory is gone; change to one that exists, or use --cd DIR"
-        ) from None
 
 
 def policy_of(parsed: Parsed, directory: str) -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from corral.cli.options import Parsed, apply, config_file, settings_of
+from corral.cli.options import Parsed, apply, config_file, directory_of, settings_of
 from corral.config.settings import RunSettings
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail.enclosure import Enclosure
@@ -43,7 +43,7 @@ def prepare(subcommand: str, parsed: Parsed) -> Ready:
 
         become_sudo_user()
     workspace = _workspace(parsed)
-    directory = _directory(parsed) if workspace is None else workspace.path
+    directory = directory_of(parsed) if workspace is None else workspace.path
     command = _command(subcommand, parsed)
     loaded = _load(parsed, directory, None if subcommand == "sh" else next(iter(parsed.words), None))
     chosen = mode or _mode_of_files(loaded, parsed)
@@ -55,7 +55,7 @@ def prepare(subcommand: str, parsed: Parsed) -> Ready:
     try:
         return _ready(subcommand, parsed, loaded, workspace, directory, command, best)
     except NotEnforceable as error:
-        text = str(error).removeprefix("this host cannot hold the policy: ").partition(". Remedy:")[0]
+        text = str(error).removeprefix(f"this host cannot hold mode {best}: ").partition(". Remedy:")[0]
         ready = _ready(subcommand, parsed, loaded, workspace, directory, command, otherwise)
         return ready.replace(why_mode=f"not {best}: {text}")
 
@@ -167,15 +167,6 @@ def _workspace(parsed: Parsed) -> Workspace | None:
     from corral.workspace.life import load
 
     return load(name)
-
-
-def _directory(parsed: Parsed) -> str:
-    try:
-        return os.path.abspath(parsed.last("--cd") or os.getcwd())
-    except FileNotFoundError:
-        raise PolicyError(
-            "the working directory is gone; change to one that exists, or use --cd DIR"
-        ) from None
 
 
 def _guard_project_config(directory: str, enclosure: Enclosure) -> None:

@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 
-from corral.cli.serving import chosen_tools, directory_of, help_text, policy_of, typed
+from corral.cli.options import directory_of
+from corral.cli.serving import chosen_tools, help_text, policy_of, typed
 from corral.errors import PolicyError
 
 TYPE_CHECKING = False

@@ -54,7 +54,7 @@ def _case(entry: Entry) -> str:
         specs += [quoted("(-)1:command:_command_names -e"), quoted("*::arguments:_normal")]
     elif kind[0]:
         specs.append(quoted(f"*: :{_action(kind)}"))
-    body = " \\\n                ".join(["_arguments -s -A '-*'", *specs])
+    body = " \\\n                ".join(["_arguments -s -S -A '-*'", *specs])
     return f"        {entry.name})\n            {body} ;;\n"
 
 

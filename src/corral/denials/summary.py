@@ -249,7 +249,7 @@ def _from_fields(fields: dict[str, Any]) -> Summary:
         raise ValueError
     for name in ("read_only", "hidden"):
         fields[name] = tuple(fields[name].items())
-    for name in ("roots", "writable", "private", "emptied", "shown", "own"):
+    for name in ("roots", "writable", "private", "emptied", "copied", "shown", "own"):
         fields[name] = tuple(fields[name])
     fields["globs"] = None if fields["globs"] is None else tuple(fields["globs"])
     fields["grants"] = tuple(Grant(**grant) for grant in fields["grants"])

@@ -49,17 +49,8 @@ def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host) -> None:
     if policy.limits.processes is not None:
         limit = policy.limits.processes
         draft.add("rlimit", kernel.RLIMIT["processes"], limit, why=f"at most {limit} processes")
-    own_network = policy.network == "off"
-    scopes = 0 if own_network else kernel.SCOPE_ABSTRACT
+    scopes = 0 if policy.network == "off" else kernel.SCOPE_ABSTRACT
     namespaces.add_fence(draft, policy, site, host, rules, kept, site.cwd.path, scopes)
-    fence.add_privileges(
-        draft,
-        policy,
-        host,
-        own_network=own_network,
-        shared_with_host=False,
-        nesting=fence.leaves_nesting_open(policy, host),
-    )
 
 
 class SharedJail:
@@ -102,7 +93,10 @@ class SharedJail:
             holder.close()
             holder.verdict(lambda: b"")
         os.read(stdio.output, 1)  # it is inside, and waits
-        kinds = ["user", "mnt", "pid", "ipc", *(["net"] if self._enclosure.policy.network == "off" else [])]
+        home = self._enclosure.home
+        kinds = ["mnt", "pid", "ipc", *(["net"] if self._enclosure.policy.network == "off" else [])]
+        if home is None or home.owners < 0:
+            kinds.insert(0, "user")
         inside = _child_of(_child_of(str(holder.pid)))
         return Ground(
             tuple((kind, os.open(f"/proc/{inside}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)) for kind in kinds)

@@ -139,7 +139,8 @@ def choose(
 
         remedies = remedies.format(namespace_remedy())
     remedies = remedies or "only the namespaces tier holds this; leave the backend to Corral"
-    raise NotEnforceable(f"this host cannot hold the policy: {'; '.join(reasons)}. Remedy: {remedies}")
+    what = f"mode {policy.mode}" if policy.mode in HOME_MODES else "the policy"
+    raise NotEnforceable(f"this host cannot hold {what}: {'; '.join(reasons)}. Remedy: {remedies}")
 
 
 def _told_once(failed: list[tuple[str, str]]) -> list[str]:

@@ -71,16 +71,7 @@ def compile_plan(
     where = site.cwd.path
     if root and not view.shows(where):
         where = site.home.place.path if site.home else "/"
-    own_network = policy.network == "off"
     add_fence(draft, policy, site, host, rules, kept, where, fence.ALL_SCOPES)
-    fence.add_privileges(
-        draft,
-        policy,
-        host,
-        own_network=own_network,
-        shared_with_host=False,
-        nesting=fence.leaves_nesting_open(policy, host),
-    )
 
 
 def _enter_namespaces(
@@ -143,7 +134,7 @@ def add_fence(
     where: str,
     scopes: int,
 ) -> None:
-    """From the last mount to Landlock. ``rules``: on what came in by descriptor. ``kept``: slots the command gets."""
+    """From the last mount to the exec. ``rules``: on what came in by descriptor. ``kept``: slots the command gets."""
     cwd = draft.open_path(where, stat.S_IFDIR, "the working directory, as the jail shows it")
     draft.add("chdir", cwd, why=f"work in {where}")
     draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
@@ -152,13 +143,16 @@ def add_fence(
     if site.home is not None and site.home.owners >= 0:
         draft.add("become", site.home.uid, site.home.gid, why="another user, for the kernel too")
     draft.add("nonewprivs", why="set-uid programs gain nothing")
-    if fence.leaves_nesting_open(policy, host):
+    nests = fence.leaves_nesting_open(policy, host)
+    if nests:
         fence.add_scopes(draft, host, scopes)
-        return
-    _add_places(draft, policy, site, host, rules)
-    rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
-    # The network namespace is empty where the network is off; loopback works in it.
-    fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
+    else:
+        _add_places(draft, policy, site, host, rules)
+        rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
+        # The network namespace is empty where the network is off; loopback works in it.
+        fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
+    own_network = policy.network == "off"
+    fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False, nesting=nests)
 
 
 def _add_places(draft: Draft, policy: Policy, site: Site, host: Host, rules: Rules) -> None:

@@ -22,10 +22,12 @@ DIRECTORIES = ("/tmp", "/var/tmp", "/run", "/proc", "/dev")
 LINKS = {"/var/run": "/run"}
 
 
-def add_root(view: View) -> str:
-    """Take what is on the list, put it into a new root, and leave the old one behind. Returns the new root's slot."""
+def add_root(view: View, more: tuple[str, ...] = ()) -> str:
+    """Take what is on the list, and ``more``, put it into a new root, and leave the old one behind. Returns the new
+    root's slot."""
     draft = view.draft
-    taken = [(path, _take(view, path)) for path in SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
+    wanted = (*SYSTEM, *more)
+    taken = [(path, _take(view, path)) for path in wanted if os.path.isdir(path) and not os.path.islink(path)]
     why = "a root with nothing in it"
     root = view.tmpfs("mode=755,nr_inodes=65536,size=16m", why)
     draft.add("attach", root, draft.open_path("/tmp", stat.S_IFDIR, why), why=why)
@@ -37,7 +39,8 @@ def add_root(view: View) -> str:
         if os.path.islink(path):
             draft.fill("make", root, path[1:], f"->{os.readlink(path)}", 0, why=f"{path}, a link")
     for path in DIRECTORIES:
-        view.empty[path] = view.make_directory(path)
+        if path not in more:
+            view.empty[path] = view.make_directory(path)
     for path, target in LINKS.items():
         parent = view.make_directory(os.path.dirname(path))
         draft.fill("make", parent, os.path.basename(path), f"->{target}", 0, why=f"{path}, a link")

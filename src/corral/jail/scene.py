@@ -45,7 +45,8 @@ def add_scene(view: View, policy: Policy, site: Site, host: Host, masks: Masks) 
     draft = view.draft
     homes = _add_sources(view, policy, site, host, masks)
     devices = _take_devices(view) if has_own_devices(policy, host) else {}
-    root = add_root(view) if policy.mode == "strict" else ""
+    # Where the kernel gives no process list of its own, programs still need one: the host's, as in other modes.
+    root = add_root(view, ("/proc",) if host.no_proc else ()) if policy.mode == "strict" else ""
     if not root:
         draft.add("readonly", why="all that is mounted becomes read-only")
     covered = masks.covered + tuple(

@@ -90,6 +90,10 @@ class Survey:
             self._home_places = tuple(self._hold(pin_directory(home)) for home in self.homes)
             self.resolver = self._find_resolver()
             self.devices = tuple(self._hold(pin(path)) for path in fence.DEVICES if _is_device(path))
+        if self.choice.backend == "namespaces" and self.host.no_proc:
+            self.notices.append(
+                f"processes outside can be listed: no /proc of its own ({self.host.no_proc}); see corral doctor"
+            )
         if self.choice.backend == "namespaces" and (policy.mode in HOME_MODES or policy.review):
             self._survey_jail()
 
