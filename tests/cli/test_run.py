@@ -20,11 +20,32 @@ pytestmark = pytest.mark.jail
 
 def test_a_write_in_the_project_lands_and_one_beside_it_does_not(backend: str, person: Person) -> None:
     script = f"echo x > made; echo x > {person.world.outside}/made; test -e made"
-    done = person.types("sh", "--backend", backend, script)
+    done = person.types("sh", "-m", "workspace-write", "--backend", backend, script)
     assert done.returncode == 0
     assert f"{person.world.outside}/made" in done.stderr
     assert (person.project / "made").exists()
     assert not (person.world.outside / "made").exists()
+
+
+def test_without_a_mode_a_write_beside_the_project_goes_to_a_copy_or_for_root_nowhere(person: Person) -> None:
+    made = person.world.outside / "made"
+    done = person.types("sh", f"echo x > made; echo x > {made}")
+    if os.getuid() == 0:
+        assert done.returncode == 1
+        assert str(made) in done.stderr
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+        assert person.reads("run", "cat", str(made)) == "x\n"
+        assert person.reads("changes", "list") == f"A {made.relative_to(person.world.home)}\n"
+    assert (person.project / "made").read_text() == "x\n"
+    assert not made.exists()
+
+
+def test_without_a_mode_and_with_a_tier_that_has_no_room_for_a_home_it_is_workspace_write(
+    person: Person,
+) -> None:
+    facts = person.reads_json("explain", "--json", "--backend", "landlock", "true")
+    assert (facts["mode"], facts["backend"], facts["network"]) == ("workspace-write", "landlock", "open")
 
 
 def test_output_input_and_words_pass_through_as_they_are(backend: str, person: Person) -> None:
@@ -100,7 +121,8 @@ NOT_STARTED = {
     "a glob that climbs": (2, ["--writable", "../**", "true"], ""),
     "a glob in read-only": (2, ["-m", "read-only", "--writable", "out/**", "true"], "read-only"),
     "all there is": (2, ["--rw", "/", "true"], "whole file system"),
-    "a mode that is not built": (125, ["-m", "casual", "true"], "casual"),
+    "a mode that this tier has no room for": (125, ["-m", "casual", "--backend", "landlock", "true"], "casual"),
+    "a review that this tier has no room for": (125, ["--review", "--backend", "landlock", "true"], "review"),
     "an empty command": (127, [""], ""),
 }
 
@@ -163,7 +185,8 @@ def test_whoever_reads_our_output_may_have_enough(person: Person) -> None:
         timeout=30,
     )
     assert done.stderr == ""
-    assert done.stdout.splitlines()[0] == "mode         workspace-write"
+    taken = "workspace-write" if os.getuid() == 0 else "casual"
+    assert done.stdout.splitlines()[0] == f"mode         {taken}"
 
 
 # ---- options, each where it makes a difference ----
@@ -187,9 +210,19 @@ def test_mode_chooses_what_is_writable(backend: str, person: Person) -> None:
 @pytest.mark.parametrize("option", ["--rw", "-d", "--dir", "--rw-create"])
 def test_a_directory_can_be_made_writable(backend: str, person: Person, option: str) -> None:
     target = str(person.world.granted / "made")
-    assert run(person, "--backend", backend, "touch", target) != 0
-    assert run(person, "--backend", backend, option, str(person.world.granted), "touch", target) == 0
-    assert run(person, "--backend", backend, option, "../granted", "rm", target) == 0
+    fenced = ["-m", "workspace-write", "--backend", backend]
+    assert run(person, *fenced, "touch", target) != 0
+    assert run(person, *fenced, option, str(person.world.granted), "touch", target) == 0
+    assert run(person, *fenced, option, "../granted", "rm", target) == 0
+
+
+@pytest.mark.parametrize("option", ["--rw", "-d", "--dir", "--rw-create"])
+def test_without_a_mode_too_only_what_is_granted_is_the_real_one(person: Person, option: str) -> None:
+    target = person.world.granted / "made"
+    run(person, "touch", str(target))  # root is refused; for others it lands in a copy
+    assert not target.exists()
+    assert run(person, option, "../granted", "touch", str(target)) == 0
+    assert target.exists()
 
 
 def test_a_directory_that_is_missing_is_made_or_left_out_if_asked(backend: str, person: Person) -> None:
@@ -215,10 +248,11 @@ def test_a_directory_inside_can_be_made_read_only(person: Person, option: str) -
 def test_a_grant_can_be_taken_back(backend: str, person: Person, option: str) -> None:
     granted = str(person.world.granted)
     command = write(f"{granted}/made")
-    assert run(person, "--backend", backend, "--rw", granted, option, granted, *command) != 0
+    fenced = ["-m", "workspace-write", "--backend", backend]
+    assert run(person, *fenced, "--rw", granted, option, granted, *command) != 0
     person.configures(f'rw = ["{granted}"]\n')
-    assert run(person, "--backend", backend, *command) == 0
-    assert run(person, "--backend", backend, option, granted, *command) != 0
+    assert run(person, *fenced, *command) == 0
+    assert run(person, *fenced, option, granted, *command) != 0
 
 
 @pytest.mark.parametrize("option", ["--no-cwd", "-D"])
@@ -278,7 +312,9 @@ def test_it_works_in_another_directory_if_told(backend: str, person: Person) -> 
         f"{granted}\n{granted}\n"
     )
     assert run(person, "--backend", backend, "--cd", str(granted), "touch", "made") == 0
-    assert run(person, "--backend", backend, "--cd", str(granted), "touch", str(person.project / "made")) != 0
+    fenced = ["-m", "workspace-write", "--backend", backend, "--cd", str(granted)]
+    assert run(person, *fenced, "touch", "made") == 0
+    assert run(person, *fenced, "touch", str(person.project / "made")) != 0
 
 
 def test_the_network_is_open_for_a_person_unless_a_mode_or_they_say_otherwise(

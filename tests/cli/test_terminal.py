@@ -60,7 +60,7 @@ def run_line(backend: str, command: str) -> str:
         (["no-such-program"], 127),
         (["./data"], 126),
         (["--limit", "x", "true"], 2),
-        (["-m", "casual", "true"], 125),
+        (["-m", "casual", "--backend", "landlock", "true"], 125),
     ],
 )
 def test_the_code_is_the_commands_own_or_says_why_there_is_none(

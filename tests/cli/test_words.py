@@ -92,9 +92,9 @@ def test_what_a_run_never_needs_is_not_loaded_for_it(person: Person) -> None:
     code = (
         f"import os, sys; sys.path.insert(0, {package!r}); import corral.cli\n"
         f"os.execve = lambda *_: os._exit(print(*[n for n in {heavy!r} if n in sys.modules], flush=True) or 0)\n"
-        "corral.cli.main(['run', '--backend', 'namespaces', 'true'])"
+        "corral.cli.main(['run', '-m', 'workspace-write', '--backend', 'namespaces', 'true'])"
     )
-    person.reads("run", "--backend", "namespaces", "true")  # this host is known by now
+    person.reads("run", "-m", "workspace-write", "--backend", "namespaces", "true")  # this host is known by now
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code],
         cwd=person.project,

@@ -135,11 +135,12 @@ def test_the_prefix_grants_the_real_path_of_the_workspace(backend: str, world: W
 
 
 @case("rubino-6")
-@pytest.mark.parametrize("backend", ["seatbelt", "sandbox-exec"])
-def test_seatbelt_is_refused_by_name_until_it_is_built(backend: str) -> None:
-    """Off macOS nothing of it can run; `doctor` says so (tests/cli)."""
-    with pytest.raises(PolicyError, match=f"unknown backend '{backend}'"):
-        Policy.workspace_write(backend=backend)
+def test_seatbelt_is_refused_where_there_is_none(world: World) -> None:
+    """Its profile has tests of its own (tests/seatbelt); off macOS nothing of it can run."""
+    with pytest.raises(NotEnforceable, match=r"seatbelt: .*Remedy: that tier is macOS's own"):
+        Sandbox(Policy.workspace_write(backend="seatbelt"), world.workspace)
+    with pytest.raises(PolicyError, match="unknown backend 'sandbox-exec'"):
+        Policy.workspace_write(backend="sandbox-exec")
 
 
 # ---- places ----

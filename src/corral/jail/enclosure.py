@@ -306,8 +306,10 @@ class Enclosure(Survey):
     def _working_directory(self, where: str) -> Place:
         """One below /tmp that nobody put there lies in the jail's own."""
         top = next((top for top in scene.TEMPORARY if is_below(where, top) and where != top), None)
+        if top is None or self.choice.backend != "namespaces":
+            return pin_directory(where, "working directory")
         places = (*self.roots, *self.writable, *self.read_only, *self._home_places)
-        if top is None or self.choice.backend != "namespaces" or any(is_below(where, p.path) for p in places):
+        if any(is_below(where, place.path) for place in places):
             return pin_directory(where, "working directory")
         temp = self._temp or self._staged_temp()
         found = pin_beneath(temp, where[len(top) + 1 :], create=False) if temp is not None else None

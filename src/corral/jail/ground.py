@@ -99,9 +99,11 @@ def furnished_ground(
     os.close(stdin)
     os.close(stdout)
     try:
-        said = os.read(up, 4096).decode("ascii", "replace")
-        if said != "\n":
-            return None, said.strip()
+        said = os.read(up, 4096)
+        if said != b"\n":
+            while more := os.read(up, 4096):  # a refusal comes in pieces
+                said += more
+            return None, said.decode("ascii", "replace").strip()
         if owners is not None:
             _map_owners(_child_of(pid), host, owners)
         return _open_namespaces(pid, kinds, places), "its namespaces could not be opened"

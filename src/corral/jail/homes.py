@@ -27,11 +27,17 @@ INSTEAD_OF_A_COPY = "use -m bare or -m workspace-write"
 INSTEAD_OF_A_REVIEW = "run without --review"
 
 
-def check_caller(mode: str, host: Host) -> None:
+def check_caller(policy: Policy, host: Host, *, degraded: bool) -> None:
     """Kernel uid 0 owns too much of the host to be let in without file rules, which nested sandboxes cannot bear."""
-    if mode != "strict" and host.is_root and is_initial_root():
+    if policy.mode != "strict" and host.is_root and is_initial_root():
         raise NotEnforceable(
-            f"mode {mode} does not run as root; use `sudo -u USER corral run …`, -m strict, or -m workspace-write"
+            f"mode {policy.mode} does not run as root; use `sudo -u USER corral run …`, -m strict, or "
+            "-m workspace-write"
+        )
+    if policy.mode == "strict" and host.abi < 1 and policy.require and not degraded:
+        raise NotEnforceable(
+            "strict holds its list of places twice, by mounts and by Landlock, and this kernel has no Landlock; use "
+            "a kernel from 5.13 on with landlock in its lsm= list, or --degraded to do without the second"
         )
 
 
@@ -91,6 +97,7 @@ def survey_home(of: Survey, jail: NamedJail) -> Home:
     if policy.mode == "casual":
         return _copied(of, jail, place, "home", ("changes", "work"), INSTEAD_OF_A_COPY)
     own = of._hold(pin_directory(jail.part("home")))
+    _tell_of_moot_masks(of, place.path)
     if policy.mode == "bare":
         return Home(place, False, (own,), "", host.uid, host.gid)
     over = tuple((path, of._hold(pin(_with_account(jail, path, place.path)))) for path in ACCOUNT_FILES)
@@ -100,6 +107,14 @@ def survey_home(of: Survey, jail: NamedJail) -> Home:
         # Root cannot make them through a mount that shows files as another user's.
         make_mount_points(own, place.path, (*of.writable, *of.read_only))
     return Home(place, False, (own,), "", STRICT_ID, STRICT_ID, owners, over)
+
+
+def _tell_of_moot_masks(of: Survey, home: str) -> None:
+    shown = (*of.writable, *of.read_only)
+    for grant in of.policy.grants:
+        path = os.path.join(of.root.path, os.path.expanduser(grant.path))
+        if grant.access == "hide" and is_below(path, home) and not any(is_below(path, p.path) for p in shown):
+            of.notices.append(f"{path} needs no hiding in {of.policy.mode}: nothing of home is there")
 
 
 def _owners(of: Survey) -> int:

@@ -77,6 +77,10 @@ def enter(
 
 
 def _refusal(jail: NamedJail, why: str) -> str:
+    """``why``: the launcher's own line, which names the step."""
+    why = why.removeprefix("corral: ").removeprefix("refused: ").removesuffix("; nothing was run")
+    if "(copy " not in why:
+        return f"jail {jail.name} cannot be set up here ({why}); `corral doctor` says what is missing"
     return (
         f"jail {jail.name}: what is kept in {jail.part('changes')} cannot be mounted ({why}); "
         f"`corral down -j {jail.name} --set-aside` renames it and starts anew (nothing is deleted)"

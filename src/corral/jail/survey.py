@@ -155,7 +155,7 @@ class Survey:
         from corral.jail.homes import check_caller, check_copies, check_root
 
         if self.policy.mode in HOME_MODES:
-            check_caller(self.policy.mode, self.host)
+            check_caller(self.policy, self.host, degraded=self.degraded)
             if self.policy.grant_root:
                 check_root(self.root, self.homes)
         check_copies(self.policy, self.host, self.root.path, self.homes)
