@@ -2,9 +2,10 @@
 
     python benchmarks/peers.py [--quick] [--only NAME]… [--output DIR] [--tools DIR]
 
-Started by root it measures as an ordinary user, made for the run and gone after it; else as you. Peers from PyPI and npm are
-installed into a directory that is removed at the end (or kept, and used again, with --tools). A peer that is not there, or that
-does not hold what it was told, is named with the reason and not measured. Writes a page, a plot and the numbers.
+Started by root it measures as an ordinary user, made for the run and gone after it; else as you. Peers from PyPI and
+npm are installed into a directory that is removed at the end (or kept, and used again, with --tools). A peer that is
+not there, or does not hold what it was told, is named with the reason and not measured. Writes a page, a plot and the
+numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-/* Limits: the kernel's, lowered and never raised, and the sum of what a tree keeps resident. */
+/* Limits: the kernel's, lowered and never raised, of each process or of a control group, and the sum of what a tree
+ * keeps resident. */
 #include "launch.h"
 
 void op_rlimit(void)
@@ -23,6 +24,13 @@ void op_memory(void)
 void op_oom(void)
 {
     must(write_file("/proc/self/oom_score_adj", launch.operand[0]));
+}
+
+/* Into the control group that counts this run, before anything of the command is there: what it starts is born in it.
+ * The supervisor stays outside, or it would go down with the run when the kernel ends the whole group. */
+void op_group(void)
+{
+    must(sys(NR_write, slot_of(0), "0", 1));
 }
 
 u64 now_ms(void)

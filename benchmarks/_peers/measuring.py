@@ -27,8 +27,9 @@ CROWD = 200
 SLOW = 4.0  # seconds: who takes longer for a job does it once
 JOBS: dict[str, str] = {
     "git status": "git status --porcelain > out/status",
-    "compile": "gcc -c -o out/unit.o unit.c",
-    "find": "find /usr/share /usr/lib -xdev -type f -size +100k > out/found",
+    # Not every contestant gives a temporary directory.
+    "compile": "TMPDIR=$PWD/out gcc -c -o out/unit.o unit.c",
+    "find": "find /usr/lib /usr/include -xdev -type f -size +100k > out/found",
     "tar": "tar -cf out/tree.tar tree",
     # Over what is there: ext4 is slow to use again the inodes of files that were just removed.
     "untar": "tar --overwrite -xf tree.tar -C out",

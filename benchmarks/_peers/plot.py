@@ -57,10 +57,10 @@ def _bars(title: str, table: dict[str, dict[str, float]], top: float) -> tuple[l
     for name, row in rows:
         middle = y + ROW / 2
         start, end, far = scale.x(0), scale.x(row["median"]), scale.x(row["p95"])
+        size = f'width="{end - start:.1f}" height="{BAR}" fill="{_colour(name)}"'
         parts += [
             _text(LEFT - 8, middle + 4, name, "end"),
-            f'<rect x="{start:.1f}" y="{middle - BAR / 2:.1f}" width="{end - start:.1f}" height="{BAR}" '
-            f'fill="{_colour(name)}"/>',
+            f'<rect x="{start:.1f}" y="{middle - BAR / 2:.1f}" {size}/>',
             f'<path d="M{end:.1f} {middle:.1f}H{far:.1f}m0 -4v8" stroke="{TEXT}" fill="none"/>',
             _text(WIDTH - RIGHT + 8, middle + 4, f"{row['median']:.1f}"),
         ]

@@ -16,11 +16,11 @@ HEAD = """\
 
 ![Launch times and the cost of work inside]({plot})
 
-Written by `{command}` on {date}; do not edit. Every contestant is told the same policy as far as it can say it: everything
-readable, one workspace writable, no network. Before it is measured it must write in the workspace, must not write outside of it,
-must not reach a listening port and must pass an exit code on; without a jail the same line does all of that.
-All contestants of a table take turns in one run, each round in another order. Ratios are medians of the ratios within a round, over
-{plain}. Times are of {user}.
+Written by `{command}` on {date}; do not edit. Every contestant is told the same policy as far as it can say it:
+everything readable, one workspace writable, no network. Before it is measured it must write in the workspace, must not
+write outside of it, must not reach a listening port and must pass an exit code on; without a jail the same line does
+all of that. All contestants of a table take turns in one run, each round in another order. Ratios are medians of the
+ratios within a round, over {plain}. Measured as {user}.
 
 {machine}
 """
@@ -30,14 +30,14 @@ BUSY = """
 NOTES = {
     "line": "A whole launch of `true` from the command line. CPU: of the process and all it waited for. "
     "sandlock and nono-py bring no command: a new interpreter that imports them stands for it.",
-    "library": "One call from a warm process, output captured. bubblewrap, firejail, systemd-run and Codex are programs: "
-    "`subprocess.run` of them. srt is a Node library, called from Node, which does not tell the CPU time.",
-    "rate": f"`true` finished in a second, {WORKERS} workers.",
-    "inside": f"The time is taken by the shell in the jail, so no launch is in it. Who took more than {SLOW:g} s did it once. "
-    "“failed”: the job does not run there.",
+    "library": "One call from a warm process, output captured. bubblewrap, firejail, systemd-run and Codex are "
+    "programs: `subprocess.run` of them. srt is a Node library, called from Node, which does not tell the CPU time.",
+    "inside": "The time is taken by the shell in the jail, so no launch is in it. "
+    f"Who took more than {SLOW:g} s did it once. “failed”: the job does not run there.",
     "crowd": f"{CROWD} runs of `true` at once from one event loop, and how long the loop stood still at the longest. "
     "sandlock and nono-py offer only calls that wait: `asyncio.to_thread`, which runs a few at a time.",
-    "memory": f"Proportional memory of all processes that keep one idle jail, the command itself apart; of {MORE} at once.",
+    "memory": "Proportional memory of all processes that keep one idle jail, the command itself apart; "
+    f"of {MORE} at once.",
 }
 
 

@@ -3,7 +3,7 @@
     worker.py once ADAPTER WORKSPACE COMMAND…             its command line, where a package brings none
     worker.py serve ADAPTER WORKSPACE [WORDS…]            answers requests, one JSON line each
 
-Requests: {"do": "run", "argv"} · {"do": "rate", "seconds", "threads"} · {"do": "crowd", "count"} · {"do": "hold", "count"}
+Requests, by "do": run (argv) · rate (seconds, threads) · crowd (count) · hold (count).
 Nothing is imported before it is needed: `once` is a launch that is measured.
 """
 

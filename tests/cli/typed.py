@@ -20,7 +20,10 @@ Done = subprocess.CompletedProcess[str]
 
 
 class Person:
-    """``project`` is where they work; nothing of their environment is ours."""
+    """``project`` is where they work; nothing of their environment is ours. ``before``: what every command is started
+    by, that makes its surroundings."""
+
+    before: Sequence[str] = ()
 
     def __init__(self, world: World, state: Path) -> None:
         self.world = world
@@ -49,7 +52,8 @@ class Person:
             "stdin": subprocess.DEVNULL,
             "timeout": TIMEOUT,
         }
-        return subprocess.run([CORRAL, *words], **{**settings, **options}, capture_output=True, text=True)
+        command = [*self.before, CORRAL, *words]
+        return subprocess.run(command, **{**settings, **options}, capture_output=True, text=True)
 
     def reads(self, *words: str) -> str:
         """What it prints when all is well: nothing on stderr."""
@@ -74,7 +78,7 @@ class Person:
         ours, theirs = pty.openpty()
         try:
             done = subprocess.run(
-                [*before, CORRAL, *words],
+                [*self.before, *before, CORRAL, *words],
                 cwd=self.project,
                 env=self.variables,
                 stdin=subprocess.DEVNULL,

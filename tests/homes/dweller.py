@@ -10,6 +10,18 @@ from cli.typed import CORRAL, Done, Person
 from corral.jail.named import default_name
 
 
+# The same user in namespaces of their own, with every capability in them until the script is done.
+MOUNTING = ["unshare", "--user", "--mount", "--map-current-user", "--keep-caps", "sh", "-ec"]
+POWERLESS = "setpriv --inh-caps=-all --ambient-caps=-all --"
+
+
+def after_mounting(script: str, *arguments: str | Path) -> list[str]:
+    """What to put before a command, to start it on a host where this script has mounted something. Its arguments are
+    $1 and so on, nine at most."""
+    words = [*map(str, arguments), *[""] * (9 - len(arguments))]
+    return [*MOUNTING, f'{script}\nshift 9\nexec {POWERLESS} "$@"', "sh", *words]
+
+
 class Dweller(Person):
     mode = "casual"
 
@@ -24,7 +36,7 @@ class Dweller(Person):
 
     def starts(self, line: str, *options: str, mode: str | None = None) -> subprocess.Popen[str]:
         """A run that is talked to; its caller ends it."""
-        command = [CORRAL, "run", "-m", mode or self.mode, *options, "sh", "-c", line]
+        command = [*self.before, CORRAL, "run", "-m", mode or self.mode, *options, "sh", "-c", line]
         pipe = subprocess.PIPE
         return subprocess.Popen(
             command, cwd=self.project, env=self.variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True

@@ -22,6 +22,7 @@ OPERATIONS: dict[str, str] = {
     "namespaces": "n",
     "supervise": "n",
     "join": "",
+    "group": "s",
     "ids": "nnnn",
     "loopback": "",
     "mount": "dwwn",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from corral.files.access import refuse_unless_readable
 from corral.files.content import CHUNK
 from corral.paths.opening import DIRECTORY, LIST, READ
 
@@ -118,6 +119,7 @@ class Scan:
                 raise OSError
             if info.st_nlink > 1:
                 self._access.check_links(info, name)
+            refuse_unless_readable(info, name)
         except OSError:  # refusals are OSErrors too
             os.close(fd)
             return None

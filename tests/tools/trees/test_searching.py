@@ -289,3 +289,9 @@ def test_lines_are_matched_one_by_one_whichever_way_is_quickest(text: str, patte
     assert not expected or expression.may_be_in(content)
     if expression.is_literal and not expression.ignores_case:
         assert literal_lines(expression.needle, plain) == expected
+
+
+def test_a_file_that_its_owner_closed_is_not_searched_by_root_either(room: Room) -> None:
+    room.file("closed", "needle\n").chmod(0)
+    room.file("open", "needle\n")
+    assert room.text("search_files", pattern="needle") == "open:1:needle"
