@@ -18,7 +18,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LAUNCHER := src/corral/_launcher/corral-launch
 
-.PHONY: help demo test check bench soak kernels launcher test-programs kernel-programs clean
+.PHONY: help demo install test check docs bench soak kernels stranger release launcher test-programs kernel-programs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -29,11 +29,17 @@ demo: $(VENV)/installed $(LAUNCHER) ## a short demonstration in a jail
 test: test-programs $(VENV)/installed-dev $(LAUNCHER) ## all tests; started by root, as an ordinary user too
 	$(RUN) tests/run.py
 
-check: $(VENV)/installed-dev launcher ## lint, types, and a test for every numbered case
+install: $(LAUNCHER) ## for you alone, below ~/.local or PREFIX=DIR: corral, its manual page, completion
+	$(PYTHON) tools/install.py $(PREFIX)
+
+check: $(VENV)/installed-dev launcher docs ## lint, types, a test for every numbered case, and the documentation
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
 	$(RUN) tests/conformance/check_cases.py
+
+docs: $(VENV)/installed-dev ## the site, in build/docs; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
 bench: test-programs $(VENV)/installed-dev $(LAUNCHER) ## launches, files, streams and verdicts, side by side with peers
 	for bench in launch files streams risk; do $(RUN) benchmarks/$$bench.py || exit 1; done
@@ -43,6 +49,12 @@ soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 
 kernels: kernel-programs $(LAUNCHER) ## probe, ladder and claims on other kernels, emulated; some minutes
 	PYTHONPATH=src:tests $(PYTHON) -m kernels.run_kernels $(KERNELS)
+
+stranger: ## the README as a new user on a fresh Debian, with a stub as the agent; takes root, debootstrap and the network
+	$(PYTHON) tools/stranger.py
+
+release: $(VENV)/installed-dev ## source distribution and wheels in dist/, tried where there is no compiler
+	$(RUN) tools/release.py
 
 launcher: | $(VENV) ## compile launcher/ afresh; a warning is an error
 	$(PYTHON) hatch_build.py -Werror

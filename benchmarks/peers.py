@@ -29,6 +29,7 @@ from typing import Any
 from _peers.contestants import CONTESTANTS, PLAIN, Contestant, Place, prepare, version_of
 from _peers.controls import complaint
 from _peers.libraries import Library
+from _peers.measuring import TRUE, run_line
 from _peers.memory import idle_jails
 from launch import REPOSITORY, install_in, leave, session_of
 
@@ -53,8 +54,9 @@ def measure(place: Place, only: list[str], quick: bool, absent: dict[str, str]) 
         if contestant.name in absent:
             continue
         try:
-            versions[contestant.name] = version_of(contestant, place)
+            version = version_of(contestant, place)
             libraries |= proven(contestant, place)
+            versions[contestant.name] = version
             taking_part.append(contestant)
         except (OSError, RuntimeError) as error:
             absent[contestant.name] = str(error)
@@ -88,6 +90,7 @@ def proven(contestant: Contestant, place: Place) -> dict[str, Library]:
     jailed, network = contestant.name != PLAIN, contestant.network
     if contestant.words is not None:
         words = contestant.words(place)
+        run_line(words, TRUE, place)  # its own words on why it cannot
 
         def by_line(argv: list[str]) -> int:
             null = subprocess.DEVNULL

@@ -51,7 +51,6 @@ void op_init(void)
     if (launch.text)
         sys(NR_munmap, launch.text, launch.text_bytes);
     struct pollfd watched[2] = {{launch.control, POLLIN, 0}, {signals, POLLIN, 0}};
-    sys(NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     close_all_but(launch.control, signals);
     for (;;) {
         sys(NR_ppoll, watched, 2, 0, 0, 8);

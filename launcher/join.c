@@ -11,7 +11,12 @@ static _Noreturn void follow(int inside)
     long self = sys(NR_getpid);
     sys(NR_close_range, 0, signals - 1, 0);
     sys(NR_close_range, signals + 1, ~0u, 0);
-    while (sys(NR_wait4, inside, &status, WNOHANG, 0) == 0) {
+    for (;;) {
+        long changed = sys(NR_wait4, inside, &status, WNOHANG | WUNTRACED, 0);
+        if (changed && (status & 0xff) != 0x7f)
+            break;
+        if (changed) /* by another command of the jail: nobody else would watch the clock and the caller now */
+            sys(NR_kill, inside, SIGKILL);
         sys(NR_ppoll, &watched, 1, 0, 0, 8);
         while (sys(NR_read, signals, &info, sizeof info) == sizeof info)
             if (info.signo != SIGCHLD && info.code <= 0)

@@ -31,6 +31,7 @@
     X("supervise",  "n",       op_supervise)  /* SCOPED: the same without namespaces, as a subreaper */      \
     X("join",       "",        op_join)       /* the same inside namespaces that were entered; they outlive us */\
     X("group",      "s",       op_group)      /* SLOT: into a control group, by its open cgroup.procs */      \
+    X("private",    "",        op_private)    /* what is mounted from here on is seen by nobody else */          \
     X("ids",        "nnnn",    op_ids)        /* UID-INSIDE UID GID-INSIDE GID */                            \
     X("loopback",   "",        op_loopback)   /* bring lo up */                                              \
     X("mount",      "dwwn",    op_mount)      /* SLOT TYPE OPTIONS ATTRS: a new file system, detached */     \

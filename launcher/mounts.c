@@ -110,6 +110,14 @@ void op_idmap(void)
     must(sys(NR_mount_setattr, slot_of(0), "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr));
 }
 
+/* Only a user namespace makes copies of the host's mounts dependents; without one they are its peers, and all that is
+ * mounted here would be mounted there. */
+void op_private(void)
+{
+    struct mount_attr attr = {.propagation = MS_PRIVATE};
+    must(sys(NR_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr));
+}
+
 /* Private too: what the host mounts later must not appear inside, writable. */
 void op_readonly(void)
 {

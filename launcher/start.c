@@ -59,6 +59,9 @@ long start_command(int parent)
 {
     long stack = must(sys(NR_mmap, 0, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     watched_parent = parent;
+    /* It may have given its capabilities up while we still hold ours: whoever could look into its memory, as others in
+     * a jail that is joined can, would write into ours. The exec makes the command's own memory as any other. */
+    must(sys(NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0));
     long child = must(clone_onto((char *)stack + STACK));
     launch.sharing = 0;
     sys(NR_munmap, stack, STACK);

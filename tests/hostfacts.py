@@ -131,7 +131,7 @@ def landlock_abi() -> int:
 
 
 # Programs that a small Debian lacks, and that only single tests need. The fact is called no_PROGRAM.
-OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh", "tmux", "zsh", "fish")
+OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh", "tmux", "zsh", "fish", "npm")
 
 
 def missing(program: str) -> Callable[[], bool]:

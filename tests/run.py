@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,12 +39,15 @@ def main() -> int:
         if options.only == "root":
             parser.error("--only root needs root")
         print("Not started by root: one run, as you.", flush=True)
-        outcomes["as you"] = run_as_we_are(pytest_arguments)
+        outcomes |= run_at_once({"as you": as_we_are(pytest_arguments)})
     else:
-        if options.only != "user":
-            outcomes["as root"] = run_as_we_are(pytest_arguments)
-        if options.only != "root":
-            outcomes["as an ordinary user"] = run_as_ordinary_user(pytest_arguments)
+        runs: dict[str, Run] = {}
+        with contextlib.ExitStack() as stack:
+            if options.only != "root":
+                runs["as an ordinary user"] = stack.enter_context(ordinary_user(pytest_arguments))
+            if options.only != "user":
+                runs["as root"] = as_we_are(pytest_arguments)
+            outcomes |= run_at_once(runs)
     print()
     for who, (_, summary) in outcomes.items():
         print(f"{who}: {summary}")
@@ -54,17 +58,25 @@ def main() -> int:
 Outcome = tuple[int, str]
 
 
-def run_as_we_are(pytest_arguments: list[str]) -> Outcome:
-    return run_and_keep_summary([sys.executable, "-m", "pytest", *pytest_arguments], ROOT, dict(os.environ))
+# A command, where it is run, and its environment.
+Run = tuple[list[str], Path, dict[str, str]]
 
 
-def run_as_ordinary_user(pytest_arguments: list[str]) -> Outcome:
+def as_we_are(pytest_arguments: list[str]) -> Run:
+    return [sys.executable, "-m", "pytest", *pytest_arguments], ROOT, dict(os.environ)
+
+
+@contextlib.contextmanager
+def ordinary_user(pytest_arguments: list[str]) -> Iterator[Run]:
+    """A user who is gone afterwards, with all that is needed installed."""
     with scratch_directory() as scratch, throw_away_user(scratch / "home") as user:
         python = install_wheel_for(user, scratch)
         suite = scratch / "suite"
         shutil.copytree(ROOT / "tests", suite / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", suite)
         shutil.copytree(ROOT / "docs", suite / "docs")
+        for page in ROOT.glob("*.md"):
+            shutil.copy(page, suite)
         pytest = [
             *(str(python), "-m", "pytest", "-p", "no:cacheprovider", "-m", "jail and not soak"),
             *(f"--config-file={suite}/pyproject.toml", f"--basetemp={user.pw_dir}/pytest"),
@@ -80,7 +92,7 @@ def run_as_ordinary_user(pytest_arguments: list[str]) -> Outcome:
             "CORRAL_TEST_IDENTITY": "user",
             "CORRAL_TEST_UID": str(user.pw_uid),
         }
-        return run_and_keep_summary([*as_user(user), *pytest], Path(user.pw_dir), environment)
+        yield [*as_user(user), *pytest], Path(user.pw_dir), environment
 
 
 def in_copy(pytest_arguments: list[str], suite: Path) -> list[str]:
@@ -89,18 +101,41 @@ def in_copy(pytest_arguments: list[str], suite: Path) -> list[str]:
     return moved if moved != pytest_arguments else [*moved, f"{suite}/tests"]
 
 
-def run_and_keep_summary(command: list[str], cwd: Path, environment: dict[str, str]) -> Outcome:
-    summary = ""
+def run_at_once(runs: dict[str, Run]) -> dict[str, Outcome]:
+    """Side by side: most of a test's time is spent waiting. The one named last is shown as it goes, the others when all
+    have ended."""
+    kept: dict[str, list[str]] = {who: [] for who in runs}
+    shown = next(reversed(runs))
+    with contextlib.ExitStack() as stack:
+        started = {who: stack.enter_context(started_pytest(run)) for who, run in runs.items()}
+        readers = [
+            threading.Thread(target=kept[who].extend, args=(started[who].stdout,))
+            for who in runs
+            if who != shown
+        ]
+        for reader in readers:
+            reader.start()
+        for line in started[shown].stdout or ():
+            print(line, end="", flush=True)
+            kept[shown].append(line)
+        for reader in readers:
+            reader.join()
+    for who in runs:
+        if who != shown:
+            print(f"\n{who}:\n{''.join(kept[who])}", flush=True)
+    summaries = {who: next((line for line in reversed(kept[who]) if line.strip(" =\n")), "") for who in runs}
+    return {who: (started[who].returncode, summaries[who].strip(" =\n")) for who in runs}
+
+
+@contextlib.contextmanager
+def started_pytest(run: Run) -> Iterator[subprocess.Popen[str]]:
+    command, cwd, environment = run
     with subprocess.Popen(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True) as pytest:
-        assert pytest.stdout is not None
         try:
-            for line in pytest.stdout:
-                print(line, end="", flush=True)
-                summary = line.strip(" =\n") or summary
+            yield pytest
         except BaseException:  # an interrupt: leaving the block would wait for pytest to come to its end
             pytest.terminate()
             raise
-    return pytest.returncode, summary
 
 
 def install_wheel_for(user: pwd.struct_passwd, scratch: Path) -> Path:

@@ -109,7 +109,7 @@ FENCE = """
 ORDERS = {
     "namespaces": """
     (open|fd)* close (rlimit)* (memory)? (oom)?
-    ((enter)* namespaces|namespaces ids (loopback)?)
+    ((enter)* namespaces|namespaces ids (loopback)?) (group)?
     (open|tree|mount open attach|make|whiteout|overlay)*
     readonly
     (mount|open|tree|make|attach|attributes)*
@@ -120,7 +120,7 @@ ORDERS = {
     + FENCE,
     "landlock": """
     (open|fd)* close (rlimit)* (memory)? (oom)?
-    supervise
+    supervise (group)?
     """
     + FENCE,
 }

@@ -22,6 +22,10 @@ from corral.tools import registry
 
 # The Landlock ABIs at which something changes, and the kernel that brought each.
 KERNELS = {1: "5.13", 3: "6.2", 4: "6.7", 5: "6.10", 6: "6.12", 9: "7.1"}
+PROTECTION = """\
+Made from the claims that each tier makes: what a command is kept from, and from which kernel on. **no** is a gap:
+`corral status` and every result list it as `not_covered`, and a policy that [demands](../concepts.md#claims) the claim
+is refused there. `corral selftest` [tries them](../selftest.md) on your machine."""
 REQUIRED = object()
 ASYNC = ("AsyncLocalEnvironment", "AsyncProcess", "AsyncJob")
 
@@ -40,8 +44,7 @@ def on_files(files: Any, *, config: Any) -> Any:
 def command_line() -> str:
     parts = [
         "# Command line",
-        "Made from the help texts: `corral COMMAND --help`, `corral man`. Exit codes are in "
-        "[concepts](../concepts.md#exit-codes-of-corral-run).",
+        "Made from the help texts. Exit codes are in [concepts](../concepts.md#exit-codes-of-corral-run).",
         table(
             ["command", "what it does"],
             ([f"[{e.name}](#corral-{e.name})", e.summary] for e in manual.entries()),
@@ -198,7 +201,7 @@ def _signature(name: str, value: Callable[..., object]) -> str:
 
 def _arguments(value: Callable[..., object]) -> str:
     if inspect.isclass(value) and issubclass(value, Record):
-        fields = (f"{name}{_value(vars(value).get(name, REQUIRED))}" for name in value._fields)
+        fields = (f"{name}{_value(value._defaults.get(name, REQUIRED))}" for name in value._fields)
         return f"({', '.join(fields)})"
     signature = inspect.signature(value)
     shown, starred = [], False
@@ -218,7 +221,7 @@ def _arguments(value: Callable[..., object]) -> str:
 
 
 def _value(default: object) -> str:
-    return "" if default in (REQUIRED, inspect.Parameter.empty) else f" = {default!r}"
+    return "" if default is REQUIRED or default is inspect.Parameter.empty else f" = {default!r}"
 
 
 # ---- what each mode protects ----
@@ -227,9 +230,7 @@ def _value(default: object) -> str:
 def protection() -> str:
     parts = [
         "# What each mode protects, by tier",
-        "Made from the claims that each tier makes: what a command is kept from, and from which kernel on. **no** is a gap: "
-        "`corral status` and every result list it as `not_covered`, and a policy that [demands](../concepts.md#claims) "
-        "the claim is refused there. `corral selftest` tries them on your machine.",
+        PROTECTION,
     ]
     for mode, (network, meaning) in MODES.items():
         parts += [f"## {mode}", f"{meaning[:1].upper()}{meaning[1:]}; network {network}."]

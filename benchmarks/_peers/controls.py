@@ -27,11 +27,11 @@ def complaint(run: Run, place: Place, jailed: bool, network: str) -> str | None:
         line = f"echo x > {inside}; echo x > {outside}; exec 3<>/dev/tcp/127.0.0.1/{port}"
         run(["bash", "-c", f"({line}) 2>/dev/null; test -r /etc/passwd && exit 7"])
         found = {
-            "writes in the workspace": (_gone(inside), True),
-            "writes outside of it": (_gone(outside), not jailed),
-            "reaches the network": (_arrived(server), not jailed or network == "open"),
+            "write in the workspace": (_gone(inside), True),
+            "write outside of it": (_gone(outside), not jailed),
+            "reach the network": (_arrived(server), not jailed or network == "open"),
         }
-    wrong = [f"{'does not ' if must else ''}{what}" for what, (did, must) in found.items() if did != must]
+    wrong = [f"it {'cannot' if must else 'can'} {what}" for what, (did, must) in found.items() if did != must]
     codes = {0: run(["true"]), 7: run(["bash", "-c", "test -r /etc/passwd && exit 7"])}
     wrong += [f"exit code {got} for {meant}" for meant, got in codes.items() if got != meant]
     return "; ".join(wrong) or None

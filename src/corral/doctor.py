@@ -137,15 +137,13 @@ def _openat2(host: Host) -> Finding:
 
 
 def _cgroups() -> Finding:
-    try:
-        with open("/proc/self/cgroup") as file:
-            own = next((line.strip()[3:] for line in file if line.startswith("0::")), None)
-        with open("/sys/fs/cgroup/cgroup.controllers") as file:
-            controllers = file.read().split()
-    except OSError:
-        return Finding("cgroup v2", None, "not mounted as the only tree; limits are held without it")
-    delegated = own is not None and os.access(f"/sys/fs/cgroup{own}", os.W_OK) and "memory" in controllers
-    return Finding("cgroup v2", delegated or None, "delegated to us" if delegated else "not delegated to us")
+    from corral.jail.cgroups import outlook
+
+    found = outlook()
+    remedy = "" if found.group else "run it below a unit of your own: systemd-run --user --scope corral …"
+    return Finding(
+        "cgroup v2", bool(found.group) or None, f"a limit on memory is held by {found.words}", remedy
+    )
 
 
 def _user_manager() -> Finding:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from changes.field import Field, Picture, picture
-from corral.changes import apply, begin, journal, list_changes, seal, staging, survey
+from corral.changes import apply, begin, journal, list_changes, moves, seal, staging, survey
 from corral.changes.journal import PREFIX
 from corral.errors import CorralError
 from files.injection import Injector, interrupt, no_space, was_killed
@@ -35,7 +35,7 @@ MORE_CALLS = ("symlink", "readlink", "utime", "chmod", "copy_file_range", "scand
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process leaves the page cache as it is; syncing shows nothing here, and takes most of the time."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
-    monkeypatch.setattr(journal, "sync", lambda lower: None)
+    monkeypatch.setattr(moves, "sync", lambda lower: None)
 
 
 def prepare(field: Field) -> None:
@@ -66,8 +66,8 @@ READING = (
 def every_call(injector: Injector) -> None:
     for name in MORE_CALLS:
         injector.wrap(os, name)
-    injector.wrap(journal, "exchange")
-    injector.wrap(journal, "rename_to")
+    injector.wrap(moves, "exchange")
+    injector.wrap(moves, "rename_to")
 
 
 def every_change(injector: Injector) -> None:
@@ -260,7 +260,7 @@ def test_without_an_exchange_of_names_it_is_done_in_two_steps(
         raise OSError(errno.EINVAL, "no such thing here")
 
     prepare(field)
-    monkeypatch.setattr(journal, "exchange", none)
+    monkeypatch.setattr(moves, "exchange", none)
     apply(field.layers)
     assert (field.lower / "e").read_text() == "inside\n"
     assert (field.lower / "file/sub/x").exists()

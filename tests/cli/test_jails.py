@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.typed import CORRAL, Person
+from hostfacts import skip_unless_host
 
 pytestmark = pytest.mark.jail
 
@@ -53,8 +54,14 @@ def test_jails_in_another_place_are_their_own(person: Person) -> None:
 
 def test_a_jail_in_use_is_neither_removed_nor_taken_down(person: Person) -> None:
     command = [CORRAL, "run", "-m", "strict", "-j", "busy", "sh", "-c", "echo up; read line"]
-    pipes: dict[str, int] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=person.project, env=person.variables, text=True, **pipes) as run:
+    with subprocess.Popen(
+        command,
+        cwd=person.project,
+        env=person.variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as run:
         assert run.stdin is not None
         assert run.stdout is not None
         assert run.stdout.readline() == "up\n"
@@ -86,3 +93,40 @@ def test_wrong_words_are_2_with_the_right_one(person: Person) -> None:
     assert "a jail's name is one short word" in person.is_refused("run", "-j", ".x", "true")
     assert "--set-aside needs -j" in person.is_refused("down", "--set-aside")
     assert "takes no command" in person.is_refused("down", "true")
+    assert "which jail?" in person.is_refused("jails", "rm")
+    assert "unknown word 'remove'" in person.is_refused("jails", "remove", "one")
+    assert "unknown word 'one'" in person.is_refused("jails", "stale", "one")
+    assert "-j is for corral jails stale" in person.is_refused("jails", "rm", "-j", "one")
+    assert "did you mean --storage?" in person.is_refused("jails", "--storge", "x")
+    assert "unknown option --json" in person.is_refused("down", "--json")
+    assert "--set-aside takes no value" in person.is_refused("down", "-j", "one", "--set-aside=no")
+    for words in (["jails", "--storage"], ["down", "-j"]):
+        assert "needs a value" in person.is_refused(*words)
+    assert [row["name"] for row in person.reads_json("jails", "--json")] == ["one"]
+
+
+def test_what_the_jail_copied_and_the_host_changed_since_is_told(person: Person) -> None:
+    skip_unless_host("ordinary-user")
+    notes, plain = person.world.home / "notes", person.world.home / ".profile"
+    notes.write_text("host\n")
+    person.reads("run", "-m", "casual", "-j", "one", "sh", "-c", f"echo jail >> {notes}; echo x > {plain}")
+    assert person.reads("jails", "stale") == ""
+    notes.write_text("host, changed since\n")
+    for words in ([], ["-j", "one"], ["--jail=one"]):
+        said = person.reads("jails", "stale", *words)
+        assert said.startswith("one: notes: ")
+        assert said.count("\n") == 1
+    assert person.reads("run", "-m", "casual", "-j", "one", "cat", str(notes)) == "host\njail\n"
+
+
+def test_what_is_written_under_review_waits_until_it_is_applied(person: Person) -> None:
+    (person.project / "old").write_text("old\n")
+    line = ["run", "-j", "one", "--review", "sh", "-c", "echo x > made; rm old; ls"]
+    assert person.reads(*line) == "made\n"
+    assert sorted(entry.name for entry in person.project.iterdir()) == ["old"]
+    changes = person.reads("changes", "list", "-j", "one", "--review")
+    assert changes == "A made  (2 bytes)\nD old  (4 bytes)\n"
+    assert person.types("changes", "apply", "-j", "one", "--review").returncode == 0
+    assert sorted(entry.name for entry in person.project.iterdir()) == ["made"]
+    assert person.reads("run", "-m", "workspace-write", "sh", "-c", "echo y > direct; ls") == "direct\nmade\n"
+    assert (person.project / "direct").exists()

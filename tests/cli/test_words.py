@@ -20,7 +20,7 @@ def test_every_command_stands_in_the_help_with_what_it_does(person: Person) -> N
     for words in (["--help"], ["-h"], ["help"]):
         text = person.reads(*words)
         for name, (_, what) in COMMANDS.items():
-            assert f"  {name:<10}{what}\n" in text
+            assert f"  {name:<12}{what}\n" in text
     assert person.reads("--version") == f"corral {corral.__version__}\n"
 
 
@@ -94,7 +94,9 @@ def test_what_a_run_never_needs_is_not_loaded_for_it(person: Person) -> None:
         f"os.execve = lambda *_: os._exit(print(*[n for n in {heavy!r} if n in sys.modules], flush=True) or 0)\n"
         "corral.cli.main(['run', '-m', 'workspace-write', '--backend', 'namespaces', 'true'])"
     )
-    person.reads("run", "-m", "workspace-write", "--backend", "namespaces", "true")  # this host is known by now
+    person.reads(
+        "run", "-m", "workspace-write", "--backend", "namespaces", "true"
+    )  # this host is known by now
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code],
         cwd=person.project,

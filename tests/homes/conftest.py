@@ -30,7 +30,7 @@ def known_host() -> Iterator[Path]:
 
 
 @pytest.fixture
-def home_of_all(known_host: Path) -> Iterator[tuple[World, Path]]:
+def fresh_home(known_host: Path) -> Iterator[tuple[World, Path]]:
     """A world, and a state directory in which no jail was ever made."""
     with new_world() as world:
         state = world.base / "state"
@@ -41,7 +41,7 @@ def home_of_all(known_host: Path) -> Iterator[tuple[World, Path]]:
 
 
 @pytest.fixture
-def dweller(home_of_all: tuple[World, Path]) -> Dweller:
+def dweller(request: pytest.FixtureRequest) -> Dweller:
     """Somebody who may use every mode: root may not use casual and bare, which has tests of its own."""
     skip_unless_host("ordinary-user")
-    return Dweller(*home_of_all)
+    return Dweller(*request.getfixturevalue("fresh_home"))

@@ -9,7 +9,6 @@ from typing import Any
 from cli.typed import CORRAL, Done, Person
 from corral.jail.named import default_name
 
-
 # The same user in namespaces of their own, with every capability in them until the script is done.
 MOUNTING = ["unshare", "--user", "--mount", "--map-current-user", "--keep-caps", "sh", "-ec"]
 POWERLESS = "setpriv --inh-caps=-all --ambient-caps=-all --"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from cases import case
 from homes.dweller import Dweller
+from jail.world import eventually
 from leaks import no_leaks
 
 pytestmark = pytest.mark.jail
@@ -91,20 +91,23 @@ def test_an_idle_jail_has_nothing_mounted_and_keeps_its_changes(dweller: Dweller
 
 @case("jai-42")
 @pytest.mark.parametrize("mode", ["casual", "bare", "strict"])
-def test_killed_it_takes_everything_along_and_the_next_run_works(dweller: Dweller, mode: str) -> None:
-    mark = f"corral-{os.getpid()}-{time.monotonic_ns()}"
-    line = f"(setsid sleep 1000 & exec sleep 1001) & echo {mark} > ~/{mark}; echo up; sleep 1002"
+@pytest.mark.parametrize("who", ["front", "supervisor", "init"])
+def test_killed_it_takes_everything_along_and_the_next_run_works(
+    dweller: Dweller, mode: str, who: str
+) -> None:
+    """The front is what the caller started, the supervisor its child, and the init the first process of the jail."""
+    line = "(setsid sleep 1000 & exec sleep 1001) & echo kept > ~/kept; echo up; sleep 1002"
     with dweller.starts(line, mode=mode) as run:
         assert line_of(run) == "up\n"
-        inside = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_below(pid, run.pid)]
+        inside = below(run.pid)
         assert len(inside) >= 4
-        run.send_signal(signal.SIGKILL)
-        run.wait(20)
-    deadline = time.monotonic() + 1
-    while any(is_alive(pid) for pid in inside) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not [pid for pid in inside if is_alive(pid)]
-    assert dweller.says(f"cat ~/{mark}", mode=mode) == f"{mark}\n"
+        supervisor = child_of(run.pid)
+        victim = {"front": run.pid, "supervisor": supervisor, "init": child_of(supervisor)}[who]
+        os.kill(victim, signal.SIGKILL)
+        assert eventually(lambda: not any(map(is_alive, inside)), 1), [p for p in inside if is_alive(p)]
+        assert run.wait(20) != 0
+    assert dweller.says("cat ~/kept", mode=mode) == "kept\n"
+    assert not list((dweller.jail() / "holders").iterdir())
 
 
 def is_alive(pid: int) -> bool:
@@ -114,15 +117,25 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def is_below(pid: int, top: int) -> bool:
-    while pid > 1:
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            return False
-        if pid == top:
-            return True
-    return False
+def parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def child_of(pid: int) -> int:
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+def below(top: int) -> list[int]:
+    parents = {pid: parent_of(pid) for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
+
+    def is_below(pid: int) -> bool:
+        return pid in parents and (parents[pid] == top or is_below(parents[pid]))
+
+    return [pid for pid in parents if is_below(pid)]
 
 
 @case("jai-43")
@@ -133,7 +146,7 @@ def test_leftovers_of_a_crash_do_not_stop_the_next_run(dweller: Dweller) -> None
     (jail / "lock").touch()
     (jail / "work/work").mkdir(exist_ok=True)
     (jail / "work/work").chmod(0)
-    (jail / ".jail-half").touch()
+    (jail / ".about-half").touch()
     assert dweller.says("cat ~/kept", "-j", "one") == "x\n"
     assert not list((jail / "holders").iterdir())
 

@@ -22,6 +22,8 @@ def test_what_one_command_left_running_is_the_next_ones_to_end(world: World, mod
         environment.shell("sleep 100 & echo $! > /tmp/pid; echo kept > ~/file")
         done = environment.shell("kill $(cat /tmp/pid) && cat ~/file")
         assert (done.exit_code, done.stdout) == (0, "kept\n")
-        assert environment.shell(f"echo x > {world.outside}/victim").exit_code == (0 if mode == "casual" else 1)
+        assert environment.shell(f"echo x > {world.outside}/victim").exit_code == (
+            0 if mode == "casual" else 1
+        )
         assert environment.run(["ls", "/proc/1/fd/"]).exit_code != 0
     assert (world.outside / "victim").read_text() == "untouched"

@@ -118,8 +118,8 @@ def test_a_namespace_made_inside_takes_no_mount_down(dweller: Dweller, mode: str
 @case("jai-71")
 @pytest.mark.parametrize("mode", ["casual", "bare"])
 def test_another_sandbox_nests(dweller: Dweller, mode: str) -> None:
-    line = "bwrap --ro-bind / / --dev /dev --proc /proc --bind . . --unshare-all sh -c 'echo x > made; echo nested'"
-    assert dweller.says(line, mode=mode) == "nested\n"
+    bwrap = "bwrap --ro-bind / / --dev /dev --proc /proc --bind $PWD $PWD --unshare-all"
+    assert dweller.says(f"{bwrap} sh -c 'echo x > made; echo nested'", mode=mode) == "nested\n"
     assert (dweller.project / "made").exists()
     assert dweller.runs("bwrap --bind / / touch /etc/made ~/.ssh/made", mode=mode).returncode != 0
     assert not (dweller.home / ".ssh/made").exists()

@@ -28,6 +28,7 @@ KERNELS = {
     "7.2": r"linux-image-7\.2\.[0-9]+\+deb13-cloud-amd64",
 }
 MODULES = ("virtio_pci", "virtio_blk", "ext4", "overlay")
+FAR_HOME_MODULES = ("nfsd", "nfsv4")  # loaded only where `corral.far_home` stands on the kernel's command line
 PACKAGES = (
     *("python3", "bash", "coreutils", "findutils", "grep", "sed", "tar", "mount", "procps", "util-linux"),
     *("busybox-static", "usr-is-merged"),  # the latter instead of usrmerge, which needs perl
@@ -39,7 +40,7 @@ SPARE_MEGABYTES = 128
 
 def root_image() -> Path:
     """An ext4 image with Python and a few tools, the same for all kernels."""
-    image = cache_directory() / f"root-{_digest('guest.py', 'guest-init.sh')}.ext4"
+    image = cache_directory() / f"root-{_digest('guest.py', 'guest-init.sh', 'guest-far-home.sh')}.ext4"
     if image.exists():
         return image
     archives = download_closure(PACKAGES)
@@ -95,8 +96,9 @@ def _finish(top: Path) -> None:
     (top / "etc/group").write_text(GROUPS)
     (top / "usr/bin/sh").unlink(missing_ok=True)
     (top / "usr/bin/sh").symlink_to("bash")
-    shutil.copy(HERE / "guest-init.sh", top / "usr/sbin/guest-init")
-    (top / "usr/sbin/guest-init").chmod(0o755)
+    for name in ("guest-init", "guest-far-home"):
+        shutil.copy(HERE / f"{name}.sh", top / "usr/sbin" / name)
+        (top / "usr/sbin" / name).chmod(0o755)
 
 
 def _compile_library(top: Path) -> None:
@@ -141,14 +143,14 @@ def _unpack_kernel(package: str, into: Path) -> None:
 def _make_initrd(files: Path, tree: Path, initrd: Path) -> None:
     for directory in ("bin", "dev", "lib/modules", "proc", "root", "sys"):
         (tree / directory).mkdir(parents=True)
-    names = []
-    for module in _needed_modules(files):
-        content = module.read_bytes()
-        names.append(module.name.removesuffix(".xz"))
-        (tree / "lib/modules" / names[-1]).write_bytes(
-            lzma.decompress(content) if module.suffix == ".xz" else content
-        )
-    (tree / "modules").write_text("\n".join(names) + "\n")
+    modules, more = _needed_modules(files, MODULES), _needed_modules(files, FAR_HOME_MODULES)
+    for name, listed in (("modules", modules), ("far-home-modules", [m for m in more if m not in modules])):
+        for module in listed:
+            content = module.read_bytes()
+            (tree / "lib/modules" / module.name.removesuffix(".xz")).write_bytes(
+                lzma.decompress(content) if module.suffix == ".xz" else content
+            )
+        (tree / name).write_text("".join(f"{module.name.removesuffix('.xz')}\n" for module in listed))
     (busybox,) = download("busybox-static")
     subprocess.run(["dpkg-deb", "-x", busybox, tree / "unpacked"], check=True)
     next((tree / "unpacked").rglob("bin/busybox")).rename(tree / "bin/busybox")
@@ -161,14 +163,14 @@ def _make_initrd(files: Path, tree: Path, initrd: Path) -> None:
     initrd.write_bytes(gzip.compress(packed, 1))
 
 
-def _needed_modules(files: Path) -> list[Path]:
-    """Those we want and what they need, in the order to load them; built-in ones are not among them."""
+def _needed_modules(files: Path, wanted: tuple[str, ...]) -> list[Path]:
+    """Those that are wanted and what they need, in the order to load them; built-in ones are not among them."""
     modules = next(path for path in files.rglob("modules") if path.parent.name == "lib")
     (version,) = (path.name for path in modules.iterdir())
     base = modules.parent.parent
     subprocess.run(["depmod", "-b", base, version], check=True, env=SBIN)
     found: dict[Path, None] = {}
-    for module in MODULES:
+    for module in wanted:
         command = ["modprobe", "-d", str(base), "-S", version, "--show-depends", module]
         shown = subprocess.run(command, check=True, env=SBIN, capture_output=True, text=True).stdout
         words = [line.split() for line in shown.splitlines()]

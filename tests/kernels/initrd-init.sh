@@ -5,7 +5,10 @@ busybox=/bin/busybox
 $busybox mount -t proc proc /proc
 $busybox mount -t sysfs sysfs /sys
 $busybox mount -t devtmpfs devtmpfs /dev
-for module in $($busybox cat /modules); do
+lists=/modules
+$busybox grep -q corral.far_home /proc/cmdline && lists="$lists /far-home-modules"
+# shellcheck disable=SC2086 # a list of names
+for module in $($busybox cat $lists); do
 	$busybox insmod "/lib/modules/$module"
 done
 waited=0

@@ -242,6 +242,80 @@ def memory_limit_ends(place: Workplace) -> bool:
     return bool(done.over == "memory")
 
 
+# Argument: megabytes, in a file in memory that is never mapped. No process has them; the sum of what they keep lacks them.
+FILL_FILE = """
+import os, sys
+file = os.memfd_create("filled")
+for _ in range({}):
+    os.write(file, bytes(1 << 20))
+print("kept")
+"""
+
+
+def memory_files_count(place: Workplace) -> bool:
+    limits = Limits(memory=200 << 20)
+    much = place.python(FILL_FILE.format(300), limits=limits)
+    less = place.python(FILL_FILE.format(100), limits=limits)
+    return bool(much.over == "memory" and much.stdout == "" and less.ok and less.stdout == "kept\n")
+
+
+def shared_memory_counts_once(place: Workplace) -> bool:
+    """Eight processes with the same sixty megabytes are no more than one with them."""
+    program = """
+import os, time
+taken = bytearray(60 << 20)
+for _ in range(8):
+    if not os.fork():
+        time.sleep(3)
+        os._exit(0)
+for _ in range(8):
+    os.wait()
+"""
+    return bool(place.python(program, limits=Limits(memory=200 << 20)).ok)
+
+
+def only_the_command_that_passed_it_ends(place: Workplace) -> bool:
+    with place.environment(lifetime="environment", limits=Limits(memory=200 << 20)) as env:
+        env.shell("echo kept > /tmp/note; sleep 300 >/dev/null 2>&1 </dev/null &")
+        much = env.run(["/usr/bin/python3", "-c", FILL_FILE.format(300)], timeout=60)
+        after = env.shell("cat /tmp/note; pgrep -cx sleep", timeout=60)
+        left = groups()
+    return bool(much.over == "memory" and after.stdout == "kept\n1\n" and len(left) == 1)
+
+
+def no_group_is_left(place: Workplace) -> bool:
+    """Not by a run, nor by a caller that was killed while it had one: the next one sweeps that away."""
+    program = (
+        "import os, signal, sys\n"
+        "from corral import Limits, LocalEnvironment, Policy\n"
+        f"env = LocalEnvironment({str(place.project)!r}, Policy(backend={place.tier!r}, limits=Limits(memory=2 << 27)))\n"
+        "env.start(['sleep', '300'])\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program], timeout=60)
+    left = len(groups())
+    run = "from corral import Limits, LocalEnvironment, Policy\n"
+    run += f"with LocalEnvironment({str(place.project)!r}, Policy(backend={place.tier!r}, limits=Limits(memory=2 << 27))) as env:\n"
+    run += "    assert env.run(['true']).ok"
+    for _ in range(2):  # what still runs is ended first, and gone when the next one looks
+        subprocess.run([sys.executable, "-c", run], check=True, timeout=60)
+    return left == 1 and groups() == []
+
+
+def groups() -> list[str]:
+    return [name for path in Path("/sys/fs/cgroup").rglob("corral-run-*") for name in [path.name]]
+
+
+def a_person_is_told(place: Workplace) -> bool:
+    corral = "import sys; from corral.cli import main; sys.exit(main())"
+    how = ["run", "--backend", place.tier, "-m", "workspace-write", "--limit", "memory=200M"]
+    python = ["--", "/usr/bin/python3", "-c", FILL_FILE.format(300)]
+    words = [sys.executable, "-c", corral, *how, *python]
+    done = subprocess.run(words, cwd=place.project, capture_output=True, text=True, timeout=120)
+    said = "corral: the memory limit was passed; the run was ended"
+    return done.returncode == 137 and said in done.stderr and groups() == []
+
+
 def processes_are_limited(place: Workplace) -> bool:
     program = """
 import os, time
@@ -324,6 +398,11 @@ RUNS: dict[str, Callable[[Workplace], bool]] = {
     "the tree ends": tree_ends,
     "a time-out ends it": timeout_ends,
     "the memory limit ends it": memory_limit_ends,
+    "memory in files counts": memory_files_count,
+    "memory that is shared counts once": shared_memory_counts_once,
+    "in a shared jail only the command that passed the limit ends": only_the_command_that_passed_it_ends,
+    "no control group is left": no_group_is_left,
+    "a person is told of the memory limit": a_person_is_told,
     "processes are limited": processes_are_limited,
     "keys are hidden": keys_are_hidden,
     "a key saved meanwhile stays hidden": keys_stay_hidden,

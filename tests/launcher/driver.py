@@ -113,6 +113,16 @@ def jail() -> list[object]:
     return [*namespaces("mnt", "pid"), *own_proc(), "init"]
 
 
+def inside(steps: Words) -> list[object]:
+    """Mounts of its own, these steps, and a process that stays to reap."""
+    return [*namespaces("mnt"), *steps, "init"]
+
+
+def tmpfs_on(place: Path, options: str = "mode=755", attrs: int = 0) -> list[object]:
+    """Slot 0 the mount, slot 1 the place."""
+    return ["mount", 0, "tmpfs", options, attrs, *opened(1, place), "attach", 0, 1]
+
+
 # Both ways to stay and watch; what holds for one holds for the other.
 KEEPERS: dict[str, list[object]] = {
     "supervise": ["supervise", 1],

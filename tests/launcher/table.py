@@ -23,6 +23,7 @@ OPERATIONS: dict[str, str] = {
     "supervise": "n",
     "join": "",
     "group": "s",
+    "private": "",
     "ids": "nnnn",
     "loopback": "",
     "mount": "dwwn",

@@ -9,18 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hostfacts import skip_unless_host
 from launcher.driver import Watched, children_of, eventually, jail, launch, python
 
 pytestmark = [pytest.mark.jail, pytest.mark.usefixtures("user_namespaces")]
 
 RESIDENT_KILOBYTES = 64
 ALONE = [*jail(), "nonewprivs", "nocaps"]
-
-
-@pytest.fixture
-def user_namespaces() -> None:
-    skip_unless_host("user-namespaces")
 
 
 @pytest.fixture

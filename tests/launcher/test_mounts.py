@@ -10,36 +10,12 @@ from pathlib import Path
 import pytest
 
 from corral.jail.kernel import MOUNT_NODEV, MOUNT_NOEXEC, MOUNT_NOSUID, MOUNT_RDONLY
-from hostfacts import skip_unless_host
-from launcher.driver import Watched, Words, launch, namespaces, opened, python, refused_step
+from launcher.driver import Watched, inside, launch, namespaces, opened, python, refused_step, tmpfs_on
 
 pytestmark = [pytest.mark.jail, pytest.mark.usefixtures("user_namespaces")]
 
 ENOENT, EEXIST, ENODEV, ENOTDIR, EINVAL, EROFS, ENAMETOOLONG, EPERM = 2, 17, 19, 20, 22, 30, 36, 1
 SH = ["sh", "-c"]
-
-
-@pytest.fixture
-def user_namespaces() -> None:
-    skip_unless_host("user-namespaces")
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A directory to mount on, with something of the host's in it."""
-    place = tmp_path / "place"
-    place.mkdir()
-    (place / "of-the-host").write_text("host\n")
-    return place
-
-
-def inside(steps: Words, *late: object) -> list[object]:
-    return [*namespaces("mnt"), *steps, *late, "init"]
-
-
-def tmpfs_on(place: Path, options: str = "mode=755", attrs: int = 0) -> list[object]:
-    """Slot 0 the mount, slot 1 the place."""
-    return ["mount", 0, "tmpfs", options, attrs, *opened(1, place), "attach", 0, 1]
 
 
 # ---- mount, attach ----

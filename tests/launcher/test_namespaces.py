@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 
 from corral.jail.kernel import CLONE_NEW
-from hostfacts import skip_unless_host
 from launcher.driver import Watched, children_of, jail, launch, namespaces, own_proc, python, refused_step
 
 pytestmark = [pytest.mark.jail, pytest.mark.usefixtures("user_namespaces")]
 
 EPERM, EACCES, EINVAL = 1, 13, 22
 KINDS = ("mnt", "pid", "ipc", "net", "uts", "user")
-
-
-@pytest.fixture
-def user_namespaces() -> None:
-    skip_unless_host("user-namespaces")
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_number_that_is_needed_cannot_be_left_open(operation: str, index: int)
     assert malformed(launch(with_operand(operation, index, "-"), ["true"])) == "not a number: -"
 
 
-@pytest.mark.parametrize(("operation", "index"), positions("s", "a"))
+@pytest.mark.parametrize(("operation", "index"), positions("s", "a", "o"))
 def test_a_slot_is_used_only_after_it_was_filled(operation: str, index: int) -> None:
     for word in ("7", str(SLOTS), "x", "", "-1"):
         done = launch(with_operand(operation, index, word), ["true"])
@@ -134,6 +134,13 @@ def test_the_highest_slot_can_be_filled_and_used() -> None:
 
 def test_a_slot_cannot_be_used_by_a_step_before_the_one_that_fills_it() -> None:
     assert malformed(launch(["chdir", 0, *FILL], ["true"])) == "not a filled slot: 0"
+
+
+@pytest.mark.parametrize(("operation", "index"), positions("d", "s", "a"))
+def test_only_a_slot_that_may_be_none_can_be_left_out(operation: str, index: int) -> None:
+    kind = OPERATIONS[operation][index]
+    why = "not a free slot: -" if kind == "d" else "not a filled slot: -"
+    assert malformed(launch(with_operand(operation, index, "-"), ["true"])) == why
 
 
 def test_only_open_can_begin_at_the_root(tmp_path: Path) -> None:

@@ -90,6 +90,22 @@ def test_every_public_name_of_the_one_is_a_name_of_the_other() -> None:
     assert names - {name for name in dir(AsyncLocalEnvironment) if not name.startswith("_")} == set()
 
 
+def test_the_variables_are_those_that_a_command_gets(
+    loop: str, backend: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIN", "plain")
+    monkeypatch.setenv("A_TOKEN", "secret")
+
+    async def body() -> None:
+        async with jailed(world, backend) as environment:
+            offered = await environment.variables()
+            assert (offered["PLAIN"], "A_TOKEN" in offered) == ("plain", False)
+            seen = (await environment.run(["env", "-0"])).stdout
+            assert dict(row.split("=", 1) for row in seen.split("\0") if row) == offered
+
+    on(loop, body)
+
+
 def test_files_are_the_same_for_both_halves_and_refused_alike(loop: str, backend: str, world: World) -> None:
     async def body() -> None:
         async with jailed(world, backend) as environment:

@@ -25,6 +25,7 @@ CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 IS_X86 = platform.machine() == "x86_64"
 CLONE, UNSHARE, CLONE3 = (56, 272, 435) if IS_X86 else (220, 97, 435)
 LANDLOCK = (444, 445, 446)
+FSCONFIG, FSCONFIG_SET_FD = 431, 5
 
 Instruction = tuple[int, int, int, int]
 
@@ -44,6 +45,17 @@ def refuse_flags(number: int, flags: int, error: int) -> list[Instruction]:
     ]
 
 
+def refuse_second(number: int, value: int, error: int) -> list[Instruction]:
+    """If the second argument is this one; it stands at offset 24."""
+    return [
+        (EQUAL, 0, 4, number),
+        (LOAD, 0, 0, 24),
+        (EQUAL, 0, 1, value),
+        (RETURN, 0, 0, REFUSE | error),
+        (RETURN, 0, 0, ALLOW),
+    ]
+
+
 CLOSED: dict[str, list[Instruction]] = {
     "landlock": [step for number in LANDLOCK for step in refuse(number, errno.ENOSYS)],
     "landlock-eperm": [step for number in LANDLOCK for step in refuse(number, errno.EPERM)],
@@ -52,6 +64,7 @@ CLOSED: dict[str, list[Instruction]] = {
         *refuse_flags(CLONE, CLONE_NEWNS | CLONE_NEWUSER, errno.EPERM),
         *refuse_flags(UNSHARE, CLONE_NEWNS | CLONE_NEWUSER, errno.EPERM),
     ],
+    "layers-by-descriptor": refuse_second(FSCONFIG, FSCONFIG_SET_FD, errno.EINVAL),  # as before 6.13
     "nothing": [],
 }
 

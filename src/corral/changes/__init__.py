@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from corral.changes.change import Change, Flag, Node
     from corral.changes.discarding import discard
     from corral.changes.layers import Layers, jail_layers, review_layers
-    from corral.changes.marker import begin
+    from corral.changes.marker import begin, end_untouched
     from corral.changes.patch import diff
     from corral.changes.sealing import list_changes, seal, survey
 
@@ -28,6 +28,7 @@ __all__ = [
     "begin",
     "diff",
     "discard",
+    "end_untouched",
     "jail_layers",
     "list_changes",
     "review_layers",
@@ -41,6 +42,7 @@ _HOMES = {
     "jail_layers": "layers",
     "review_layers": "layers",
     "begin": "marker",
+    "end_untouched": "marker",
     "seal": "sealing",
     "survey": "sealing",
     "list_changes": "sealing",

@@ -7,8 +7,6 @@ where it stands; a call that finds one left by a killed process undoes it, or, o
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import json
 import os
 import stat
@@ -17,21 +15,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from corral.changes import moves
 from corral.changes.layers import Layers, write_whole
 from corral.changes.marker import JOURNAL
 from corral.changes.removal import remove
 from corral.changes.staging import copy_entry
 from corral.changes.trees import Tree
-from corral.errors import ChangeConflict, Refused
-from corral.files.atomic import rename as rename_to
-from corral.paths.opening import LIST, PATH_BYTES
+from corral.errors import Refused
+from corral.paths.opening import PATH_BYTES
 from corral.paths.parents import Parent
 
 PREFIX = ".corral-apply-"
-RENAME_EXCHANGE = 2
 STAGING, MOVING, MOVED = "staging", "moving", "moved"
 ASIDE = "aside"
-NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
 @dataclass
@@ -108,13 +104,13 @@ def carry_out(
             if step.action == "put":
                 stage(step)
                 _note_staged(lower, step)
-        sync(lower)
+        moves.sync(lower)
         journal.state = MOVING
         journal.save(layers)
         for step in journal.steps:
             if not step.early:
                 _move(lower, step)
-        sync(lower)
+        moves.sync(lower)
         journal.state = MOVED
         journal.save(layers)
     except BaseException:
@@ -126,16 +122,16 @@ def carry_out(
 def _move(lower: Tree, step: Step) -> None:
     with lower.anchor.parent(step.path) as parent:
         if step.action == "mode":
-            _chmod(parent, step.value)
+            moves.change_mode(parent, step.value)
         elif step.action == "times":
             os.utime(parent.name, ns=(step.value, step.value), dir_fd=parent.fd, follow_symlinks=False)
         elif step.action == "remove":
-            _rename_to_new(parent, parent.name, step.name)
+            moves.rename_to_new(parent, parent.name, step.name)
             _verify(lower, step, step.name)
         elif step.before:
-            _verify(lower, step, _swap(parent, step.name))
+            _verify(lower, step, moves.swap(parent, step.name))
         else:
-            _rename_to_new(parent, step.name, parent.name)
+            moves.rename_to_new(parent, step.name, parent.name)
 
 
 def _verify(lower: Tree, step: Step, name: str) -> None:
@@ -149,90 +145,13 @@ def _verify(lower: Tree, step: Step, name: str) -> None:
     elif is_same:
         is_same = (info.st_size, info.st_mtime_ns) == (step.size, step.mtime_ns)
     if not is_same:
-        raise _conflict(step.path)
-
-
-def _conflict(path: str) -> ChangeConflict:
-    return ChangeConflict(
-        f"{path} was changed outside at this very moment; nothing was applied",
-        path=path,
-        rule="seal",
-        grant="try again",
-    )
-
-
-def _swap(parent: Parent, name: str) -> str:
-    """What stands at the target against what we made. Returns the name that the old one has then."""
-    try:
-        exchange(parent.fd, name, parent.name)
-        return name
-    except OSError as error:
-        if error.errno == errno.ENOENT:
-            raise _conflict(parent.path) from None
-        if error.errno not in NO_EXCHANGE:
-            raise
-    old = _old_name(name)
-    _rename_to_new(parent, parent.name, old)
-    _rename_to_new(parent, name, parent.name)
-    return old
-
-
-def _old_name(name: str) -> str:
-    return f"{name}-old"
-
-
-def exchange(directory: int, one: str, other: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "renameat2"):
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    if libc.renameat2(directory, os.fsencode(one), directory, os.fsencode(other), RENAME_EXCHANGE):
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), other)
-
-
-def _rename_to_new(parent: Parent, old: str, new: str) -> None:
-    target = Parent(parent.path, parent.fd, new, (), [])
-    try:
-        rename_to(parent, target, "refuse", old)
-    except (FileExistsError, FileNotFoundError):
-        raise _conflict(parent.path) from None
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR):
-            raise _conflict(parent.path) from None
-        raise
-
-
-def _chmod(parent: Parent, mode: int) -> None:
-    fd = os.open(parent.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd)
-    try:
-        if not stat.S_ISLNK(os.fstat(fd).st_mode):
-            os.chmod(f"/proc/self/fd/{fd}", mode)
-    finally:
-        os.close(fd)
+        raise moves.conflict(step.path)
 
 
 def _note_staged(lower: Tree, step: Step) -> None:
     with lower.anchor.parent(step.path) as parent:
         info = os.stat(step.name, dir_fd=parent.fd, follow_symlinks=False)
     step.staged, step.staged_size, step.staged_mtime_ns = info.st_ino, info.st_size, info.st_mtime_ns
-
-
-def _inode_at(parent: Parent, name: str) -> int:
-    try:
-        return os.stat(name, dir_fd=parent.fd, follow_symlinks=False).st_ino
-    except FileNotFoundError:
-        return 0
-
-
-def sync(lower: Tree) -> None:
-    """Once for all of it: a sync a file would take minutes for a large tree."""
-    fd = os.open(".", LIST, dir_fd=lower.anchor.fd)
-    try:
-        libc = ctypes.CDLL(None)
-        if not hasattr(libc, "syncfs") or libc.syncfs(fd):
-            os.sync()
-    finally:
-        os.close(fd)
 
 
 # ---- going back ----
@@ -246,38 +165,38 @@ def undo(layers: Layers, lower: Tree, journal: Journal) -> None:
                 _undo_step(layers, lower, journal, step, parent)
         except (FileNotFoundError, NotADirectoryError):
             continue  # its directory is gone, and what was in it with it
-    sync(lower)
+    moves.sync(lower)
     end(layers)
 
 
 def _undo_step(layers: Layers, lower: Tree, journal: Journal, step: Step, parent: Parent) -> None:
     if step.action == "mode":
         if journal.state == MOVING or step.early:
-            _chmod(parent, step.prior)
+            moves.change_mode(parent, step.prior)
         return
     if step.action == "times":
-        if journal.state == MOVING and _inode_at(parent, parent.name) == step.before:
+        if journal.state == MOVING and moves.inode_at(parent, parent.name) == step.before:
             times = (step.prior, step.prior)
             os.utime(parent.name, ns=times, dir_fd=parent.fd, follow_symlinks=False)
         return
-    at_target = _inode_at(parent, parent.name)
+    at_target = moves.inode_at(parent, parent.name)
     if step.before:
-        for ours in (step.name, _old_name(step.name)):
-            if _inode_at(parent, ours) != step.before or at_target == step.before:
+        for ours in (step.name, moves.old_name(step.name)):
+            if moves.inode_at(parent, ours) != step.before or at_target == step.before:
                 continue
             if not at_target:
-                _rename_to_new(parent, ours, parent.name)
+                moves.rename_to_new(parent, ours, parent.name)
             elif at_target == step.staged:
                 _keep_if_touched(layers, lower, journal, step)
-                _swap_back(parent, ours)
+                moves.swap_back(parent, ours)
             else:  # somebody put something else there since
                 _keep_aside(layers, lower, journal, step.path, ours)
                 remove(parent.fd, ours)
     elif step.staged and at_target == step.staged and journal.state == MOVING:
         _keep_if_touched(layers, lower, journal, step)
-        _rename_to_new(parent, parent.name, step.name)
-    for ours in (step.name, _old_name(step.name)):
-        if _inode_at(parent, ours) != step.before or not step.before:
+        moves.rename_to_new(parent, parent.name, step.name)
+    for ours in (step.name, moves.old_name(step.name)):
+        if moves.inode_at(parent, ours) != step.before or not step.before:
             remove(parent.fd, ours)
 
 
@@ -293,16 +212,6 @@ def _keep_if_touched(layers: Layers, lower: Tree, journal: Journal, step: Step) 
         is_touched = (info.st_size, info.st_mtime_ns) != (step.staged_size, step.staged_mtime_ns)
     if is_touched:
         _keep_aside(layers, lower, journal, step.path, os.path.basename(step.path))
-
-
-def _swap_back(parent: Parent, ours: str) -> None:
-    try:
-        exchange(parent.fd, ours, parent.name)
-    except OSError as error:
-        if error.errno not in NO_EXCHANGE:
-            raise
-        remove(parent.fd, parent.name)
-        _rename_to_new(parent, ours, parent.name)
 
 
 def _keep_aside(layers: Layers, lower: Tree, journal: Journal, path: str, name: str) -> str:
@@ -332,8 +241,8 @@ def clean_up(layers: Layers, lower: Tree, journal: Journal) -> list[str]:
             continue
         try:
             with lower.anchor.parent(step.path) as parent:
-                for ours in (step.name, _old_name(step.name)):
-                    if step.path in journal.aside and _inode_at(parent, ours):
+                for ours in (step.name, moves.old_name(step.name)):
+                    if step.path in journal.aside and moves.inode_at(parent, ours):
                         kept.append(_keep_aside(layers, lower, journal, step.path, ours))
                     remove(parent.fd, ours)
         except (FileNotFoundError, NotADirectoryError):

@@ -62,6 +62,35 @@ def begin(layers: Layers, hidden: Sequence[str] = ()) -> int:
         raise
 
 
+def end_untouched(layers: Layers) -> bool:
+    """Whether a run that has ended changed nothing; then what was sealed before still holds, and that was all. Much
+    cheaper than a seal. False if it has to be sealed, or another run goes on."""
+    fd = open_lock(layers)
+    try:
+        run = read_run(layers) if lock_alone(fd) else None
+        if run is None or run.doubt() or _has_later(layers.upper, run.t0):
+            return False
+        os.unlink(layers.in_sealed(RUN))
+        return True
+    finally:
+        os.close(fd)
+
+
+def _has_later(top: str, t0: int) -> bool:
+    """Whether anything in a directory, or it itself, was changed then or later."""
+    if os.stat(top).st_ctime_ns >= t0:
+        return True
+    waiting = [top]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.stat(follow_symlinks=False).st_ctime_ns >= t0:
+                    return True
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return False
+
+
 def _finish_what_was_left(layers: Layers) -> None:
     if os.path.exists(layers.in_sealed(JOURNAL)):
         from corral.changes.journal import recover

@@ -25,6 +25,10 @@ class Tree:
 
     def __init__(self, path: str, layer: str) -> None:
         self.anchor = Anchor(path)
+        if (
+            layer == "upper"
+        ):  # a program may have closed its home to itself; each run begins with the real one's mode
+            os.chmod(path, os.stat(path).st_mode & PERMISSIONS | 0o700)
         self.layer = layer
         self._modes: dict[str, int] = {}  # as they were before we gave ourselves more
 

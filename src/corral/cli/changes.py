@@ -158,14 +158,9 @@ def _default_jail(jails: str) -> str:
 
 
 def _name_of_project() -> str:
-    import importlib
+    from corral.jail.named import default_name
 
-    try:
-        names = importlib.import_module("corral.jail.names")
-    except ImportError:
-        return ""
-    found: str = names.default_name(os.getcwd())
-    return found
+    return default_name(os.getcwd())
 
 
 def below(layers: Layers, path: str) -> str:

@@ -22,7 +22,7 @@ BY_OPTION = {
     "--profile": ("names", ("profiles",)),
 }
 BY_OPERAND = {
-    "MODE": ("words", MODES),
+    "MODE": ("words", tuple(MODES)),
     "B": ("words", BACKENDS),
     "off|open": ("words", ("off", "open")),
     "apparmor": ("words", ("apparmor",)),

@@ -15,6 +15,7 @@ from corral.variables import scrub
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from corral.cli.setup import Ready
+    from corral.jail.cgroups import Outlook
     from corral.jail.plan import Plan
 
 
@@ -24,10 +25,20 @@ def main(subcommand: str, words: list[str]) -> int:
         print(help_text("usage: corral explain [OPTION …] [CMD ARGS …]     the plan; runs nothing"))
         return 0
     ready = prepare("explain", parsed)
-    plan = ready.enclosure.plan(ready.argv)
+    outlook = memory_outlook(ready)
+    plan = ready.enclosure.plan(ready.argv, group=outlook.group if outlook else "")
     text = as_json(ready, plan) if parsed.has("--json") else as_text(ready, plan)
     print("\n".join(harmless(line) for line in text.split("\n")))
     return 0
+
+
+def memory_outlook(ready: Ready) -> Outlook | None:
+    """How the limit on memory is held, where there is one and the host decides it."""
+    if not ready.enclosure.wants_group():
+        return None
+    from corral.jail.cgroups import outlook
+
+    return outlook()
 
 
 def summary(ready: Ready) -> dict[str, object]:
@@ -35,6 +46,7 @@ def summary(ready: Ready) -> dict[str, object]:
     policy = enclosure.policy
     jailed = enclosure.choice.backend != "none"
     limits = {name: getattr(policy.limits, name.replace("-", "_")) for name in LIMITS}
+    outlook = memory_outlook(ready)
     return {
         "mode": policy.mode,
         "backend": enclosure.choice.backend,
@@ -48,6 +60,7 @@ def summary(ready: Ready) -> dict[str, object]:
         "notes": list(ready.notes),
         "variables_removed": list(scrub(policy.environment, os.environ).removed) if jailed else [],
         "limits": {name: value for name, value in limits.items() if value is not None},
+        "limits_held_by": outlook.words if outlook else "",
         "demanded": list(policy.demanded),
         "covered": list(enclosure.choice.covered),
         "not_covered": list(enclosure.choice.not_covered),
@@ -80,6 +93,8 @@ def as_text(ready: Ready, plan: Plan) -> str:
     limits = facts["limits"]
     assert isinstance(limits, dict)
     lines.append(f"limits       {', '.join(f'{name} {value}' for name, value in limits.items()) or 'none'}")
+    if facts["limits_held_by"]:
+        lines.append(f"             held by {facts['limits_held_by']}")
     lines += _column("not covered", [f"{CLAIMS[claim]} ({claim})" for claim in plan.not_covered])
     return "\n".join([*lines, "", describe(plan)])
 

@@ -35,12 +35,15 @@ def main(subcommand: str, words: list[str]) -> int:
         if rest:
             raise PolicyError(f"corral down takes no command (did you mean -j {rest[0]}?)")
         return _down(options.get("--jail"), storage, set_aside="--set-aside" in options)
+    if rest == ["stale"]:
+        return _stale(options.get("--jail"), storage)
+    if "--jail" in options:
+        raise PolicyError("-j is for corral jails stale; to remove one: corral jails rm JAIL")
     if rest[:1] == ["rm"]:
         return _remove(rest[1:], storage)
-    if rest[:1] == ["stale"]:
-        return _stale(options.get("--jail"), storage)
     if rest:
-        raise PolicyError(f"unknown word {rest[0]!r}; there is rm and stale")
+        wrong = rest[1] if rest[0] == "stale" else rest[0]
+        raise PolicyError(f"unknown word {wrong!r}; there is rm and stale")
     return _list(storage, as_json="--json" in options)
 
 
@@ -59,8 +62,13 @@ def _parse(subcommand: str, words: list[str]) -> tuple[dict[str, str], list[str]
         name, has_value, value = word.partition("=")
         name = names.get(name, name)
         if name not in known:
-            raise PolicyError(f"unknown option {word}; try corral {subcommand} --help")
-        if name in ("--jail", "--storage") and not has_value:
+            from corral.policy import nearest
+
+            raise PolicyError(f"unknown option {name}{nearest(name, known)}; try corral {subcommand} --help")
+        if name not in ("--jail", "--storage"):
+            if has_value:
+                raise PolicyError(f"option {name} takes no value")
+        elif not has_value:
             if not waiting:
                 raise PolicyError(f"option {word} needs a value")
             value = waiting.pop(0)

@@ -64,12 +64,18 @@ def main(subcommand: str, words: list[str]) -> int:
         from corral.cli.afterwards import Watch
 
         watch = Watch(enclosure)
-    if enclosure.choice.backend == "namespaces" and enclosure.jail is None and watch is None:
+    group = enclosure.new_group()
+    if (
+        enclosure.choice.backend == "namespaces"
+        and enclosure.jail is None
+        and watch is None
+        and group is None
+    ):
         record(ready)
         become_launcher(ready, variables)
     from corral.cli.stay import run_attached
 
-    return run_attached(ready, variables, watch)
+    return run_attached(ready, variables, watch, group)
 
 
 def record(ready: Ready, exit_code: int | None = None) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 
 from corral.environment.temp import make_temp, remove_temp
+from corral.jail.fence import GROUP_SLOT
 from corral.jail.host import launcher_path
 from corral.jail.spawn import SIGPIPE, SIGXFSZ
 
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
     from corral.cli.afterwards import Watch
     from corral.cli.setup import Ready
     from corral.environment.keeping import Keeping
+    from corral.jail.cgroups import Group
 else:
     import _signal  # without the enums that cost 6 ms
 
 LIFE_SLOT = "1023"
 
 
-def run_attached(ready: Ready, variables: dict[str, str], watch: Watch | None = None) -> int:
-    """``watch``: tells a person, at the end, what is left of the run."""
+def run_attached(
+    ready: Ready, variables: dict[str, str], watch: Watch | None = None, group: Group | None = None
+) -> int:
+    """``watch``: tells a person, at the end, what is left of the run. ``group``: its control group, removed then."""
     from corral.cli.run import add_summary, record, wall_clock
 
     enclosure = ready.enclosure
@@ -36,11 +40,20 @@ def run_attached(ready: Ready, variables: dict[str, str], watch: Watch | None = 
             enclosure.use_temp(temp[0])
             variables["TMPDIR"] = temp[0].path
             add_summary(enclosure, variables, os.path.dirname(temp[0].path))
-        plan, words = enclosure.launchable(ready.argv, ground=enclosure.staged_ground())
+        plan, words = enclosure.launchable(ready.argv, ground=enclosure.staged_ground(), group=group)
         life = os.pidfd_open(os.getpid())
         steps = f"fd\0{LIFE_SLOT}\0{life}\0life\0{LIFE_SLOT}\0".encode()
-        status = launch_attached(steps + wall_clock(ready) + words, (life, *plan.passed), variables)
+        passed = (life, *plan.passed)
+        if group is not None:
+            steps += f"fd\0{GROUP_SLOT}\0{group.procs}\0".encode()
+            passed = (group.procs, *passed)
+        status = launch_attached(steps + wall_clock(ready) + words, passed, variables)
+        if group is not None and group.passed_memory():
+            print("corral: the memory limit was passed; the run was ended", file=sys.stderr)
+            status = (128 + _signal.SIGKILL) << 8
     finally:
+        if group is not None:
+            group.remove()
         if temp is not None:
             remove_temp(*temp)
         enclosure.close()
@@ -60,6 +73,10 @@ def _entered(ready: Ready, variables: dict[str, str]) -> Keeping:
     jail, home = enclosure.jail, enclosure.home
     assert jail is not None
     variables["CORRAL_JAIL"], variables["CORRAL_MODE"] = jail.name, enclosure.policy.mode
+    if home is not None:
+        from corral.jail.stores import store_variables
+
+        variables.update(store_variables(home.place.path, enclosure.root.path, variables))
     if home is not None and not home.copied and settings.agent is not None:
         from corral.config.seeding import seed_home
 

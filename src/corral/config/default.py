@@ -83,8 +83,8 @@ def _files() -> list[str]:
         *_prose("Only these places in the workspace are writable, not all of it. For mode workspace-write."),
         '# writable = ["src/**", "out/*.md"]',
         *_prose(
-            "Commands are bound to directories and to files that are there. A glob that they cannot be bound to (*.md, a "
-            "file that is not there yet) is refused; true lets them write the whole directory that it lies in."
+            "Commands are bound to directories and to files that are there. A glob that they cannot be bound to (*.md, "
+            "a file that is not there yet) is refused; true lets them write the whole directory that it lies in."
         ),
         "#wide-globs = false",
         "",

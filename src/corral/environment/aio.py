@@ -139,6 +139,10 @@ class AsyncLocalEnvironment(AsyncFileMethods):
         await anyio.to_thread.run_sync(local.add_root, path, limiter=self._threads)
         self.policy = local.policy
 
+    async def variables(self) -> dict[str, str]:
+        """What a command gets if no environment is given for it."""
+        return (await self._opened()).variables()
+
     async def changes(self) -> list[Change]:
         """What was changed in the workspace under review, or in the copied home of casual, and waits to be applied."""
         local = await self._opened()

@@ -178,6 +178,10 @@ class Gate:
     def close(self) -> None:
         if self._shared is not None:
             self._shared.close()
+            if self.enclosure.wants_group():
+                from corral.jail.cgroups import remove_left
+
+                remove_left()  # commands left something in theirs, which is gone with the jail
         reap_leaving(wait=True)
         for anchor in self._anchors:
             anchor.close()
@@ -213,9 +217,12 @@ class Gate:
             deadline = self._deadline(command.timeout)
         started = time.monotonic()
         ground = enclosure.take_ground() if self._shared is None else self._shared.ground()
+        group = enclosure.new_group()
         try:
-            plan, words = enclosure.launchable(argv, cwd, ground, terminal=terminal)
+            plan, words = enclosure.launchable(argv, cwd, ground, terminal=terminal, group=group)
         except BaseException:
+            if group is not None:
+                group.remove()
             self._give_back(ground)
             raise
         entry = Entry(plan, words, variables, removed, deadline, ground, started, where)
@@ -224,6 +231,8 @@ class Gate:
 
     def release(self, entry: Entry) -> None:
         self._inside.discard(entry)
+        if entry.plan.group is not None:
+            entry.plan.group.remove()
         self._give_back(entry.ground)
         entry.ground = None
 

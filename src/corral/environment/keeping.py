@@ -36,10 +36,13 @@ class Keeping:
         if not self._locks:
             return
         self._unlock()
-        from corral.changes import seal
+        from corral.changes import end_untouched
 
         for layers in self.layers:
-            seal(layers)
+            if not end_untouched(layers):
+                from corral.changes import seal
+
+                seal(layers)
 
     def _unlock(self) -> None:
         while self._locks:

@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from corral.jail.cgroups import Group
     from corral.jail.plan import Step
     from corral.jail.site import Masks
     from corral.jail.stage import Stage
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     Compiled = tuple[tuple[Step, ...], tuple[int, ...], bytes]
 
 REPLACED = "an empty one instead"
+GROUPED = ("namespaces", "landlock")  # a unit of systemd's has a control group of its own
 GROUNDS = 32  # runs at once that need not set their own scene
 
 
@@ -58,7 +60,7 @@ class Enclosure(Survey):
         self.kept = kept
         self._temp: Place | None = None
         self._summary: Place | None = None
-        self._compiled: dict[tuple[str, bool, Ground | None, bool], Compiled] = {}
+        self._compiled: dict[tuple[str, bool, Ground | None, bool, str], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
         self._grounds: list[Ground] = []
         self._born: dict[Ground, int] = {}  # grounds whose scene is set, by the generation of what it shows
@@ -100,11 +102,18 @@ class Enclosure(Survey):
     # ---- compiling ----
 
     def plan(
-        self, argv: Sequence[str], cwd: str | None = None, *, inline: bool = False, wrapped: bool = False
+        self,
+        argv: Sequence[str],
+        cwd: str | None = None,
+        *,
+        inline: bool = False,
+        wrapped: bool = False,
+        group: str = "",
     ) -> Plan:
         """The plan for one command. Nothing runs. ``inline``: to be passed as arguments. ``wrapped``: for a spawner
-        that is not ours, whose environment is scrubbed by the launcher and whose death ends the run."""
-        plan = self._planned(argv, self._steps(cwd, inline or wrapped, None))
+        that is not ours, whose environment is scrubbed by the launcher and whose death ends the run. ``group``: as
+        if it had a control group of that kind; only to be shown."""
+        plan = self._planned(argv, self._steps(cwd, inline or wrapped, None, group=group))
         if not wrapped:
             return plan
         front: list[Step] = [(("parent",), "end with whoever started us")]
@@ -123,11 +132,14 @@ class Enclosure(Survey):
         ground: Ground | None = None,
         *,
         terminal: bool = False,
+        group: Group | None = None,
     ) -> tuple[Plan, bytes]:
         """The plan, and its words as the launcher reads them; those of the steps are kept from run to run.
-        ``terminal``: the command gets one of its own on 0-2."""
-        compiled = self._steps(cwd, False, ground, terminal=terminal)
+        ``terminal``: the command gets one of its own on 0-2. ``group``: its control group, of `new_group`."""
+        compiled = self._steps(cwd, False, ground, terminal=terminal, group=_kind_of(group))
         plan = self._planned(argv, compiled)
+        if group is not None:
+            plan = plan.replace(group=group)
         return plan, compiled[2] + os.fsencode("\0".join(("--", *plan.argv)) + "\0")
 
     def _planned(self, argv: Sequence[str], compiled: Compiled) -> Plan:
@@ -153,6 +165,19 @@ class Enclosure(Survey):
 
         with self._lock:
             return systemd.carrier(self.policy, self._site(self.root, None, False), self._current_masks())
+
+    def wants_group(self) -> bool:
+        return self.choice.backend in GROUPED and fence.wants_group(
+            self.policy, self.host, self.choice.backend
+        )
+
+    def new_group(self) -> Group | None:
+        """A control group for one run, which whoever asks must remove; None where it needs none or can have none."""
+        if not self.wants_group():
+            return None
+        from corral.jail import cgroups
+
+        return cgroups.new_group(self.policy.limits)
 
     def take_ground(self) -> Ground | None:
         """Namespaces to start from, for one run alone; None where there are none to spare. The first run makes its own:
@@ -258,19 +283,27 @@ class Enclosure(Survey):
         return digest(repr((self.policy.mode, self.policy.review, hidden)).encode("utf-8", "surrogateescape"))
 
     def _steps(
-        self, cwd: str | None, inline: bool, ground: Ground | None, *, terminal: bool = False
+        self,
+        cwd: str | None,
+        inline: bool,
+        ground: Ground | None,
+        *,
+        terminal: bool = False,
+        group: str = "",
     ) -> Compiled:
         where = os.path.join(self.root.path, cwd) if cwd else self.root.path
-        key = (where, inline, ground, terminal)
+        key = (where, inline, ground, terminal, group)
         with self._lock:
             if ground is None and not self._is_current():
                 self._forget()
             found = self._compiled.get(key)
             if found is None:
-                found = self._compiled[key] = self._compile(where, inline, ground, terminal)
+                found = self._compiled[key] = self._compile(where, inline, ground, terminal, group)
             return found
 
-    def _compile(self, where: str, inline: bool, ground: Ground | None, terminal: bool) -> Compiled:
+    def _compile(
+        self, where: str, inline: bool, ground: Ground | None, terminal: bool, group: str
+    ) -> Compiled:
         held = len(self._pinned)
         cwd = self.root if where == self.root.path else self._hold(self._working_directory(where))
         draft = Draft()
@@ -278,7 +311,7 @@ class Enclosure(Survey):
         if backend == "none":
             _compile_unjailed(draft, cwd, inline=inline)
         else:
-            site = self._site(cwd, ground, terminal)
+            site = self._site(cwd, ground, terminal).replace(group=group)
             if backend == "landlock":
                 landlock.compile_plan(draft, self.policy, site, self.host, inline=inline)
             elif backend == "systemd-run":
@@ -441,6 +474,10 @@ class Enclosure(Survey):
         self._masks = None
         self._drop_layers()
         self._compiled.clear()
+
+
+def _kind_of(group: Group | None) -> str:
+    return "" if group is None else "beside" if group.revocable else "alone"
 
 
 def _compile_unjailed(draft: Draft, cwd: Place, *, inline: bool) -> None:

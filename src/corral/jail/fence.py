@@ -7,6 +7,7 @@ import stat
 
 from corral.jail import kernel, seccomp
 from corral.paths.sensitive import ROOT_KEY_MATERIAL
+from corral.policy import LIMITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +20,30 @@ if TYPE_CHECKING:
 # A slot, the rights it gets, and whether it is a file (which takes fewer).
 Rules = list[tuple[str, tuple[str, ...], bool]]
 
+# RLIMIT_NPROC does not bind kernel uid 0; a PID namespace's own pid_max does.
+PID_MAX_SINCE = (6, 14)
+
 # Devices that a command may open for writing; nothing it writes there stays.
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 
 
-def add_limits(draft: Draft, policy: Policy) -> None:
+# Filled for each run with the way into its control group, where it has one.
+GROUP_SLOT = "1021"
+
+
+def wants_group(policy: Policy, host: Host, backend: str) -> bool:
+    """Whether a control group would hold a limit better than what the tier has; it costs a launch milliseconds."""
+    limits = policy.limits
+    if limits.memory is not None:
+        return True
+    lowered = limits.processes is not None and limits.processes < (LIMITS["processes"][1] or 0)
+    counted = backend == "namespaces" and (not host.is_root or host.release >= PID_MAX_SINCE)
+    return lowered and not counted
+
+
+def add_limits(draft: Draft, policy: Policy, group: str = "") -> None:
     """Limits that hold from the start; the one on processes waits for the user namespace (it then counts only
-    what is inside)."""
+    what is inside). ``group``: a control group is there, as `Site` has it."""
     limits = policy.limits
     for name, value in (("cpu", limits.cpu), ("file_size", limits.file_size)):
         if value is not None:
@@ -34,8 +52,15 @@ def add_limits(draft: Draft, policy: Policy) -> None:
             )
     if limits.memory is not None:
         draft.add("rlimit", kernel.RLIMIT["data"], limits.memory, why="limit the data of each process")
-        draft.add("memory", limits.memory, why="limit what the whole tree keeps in memory")
+        if group != "alone":
+            draft.add("memory", limits.memory, why="limit what the whole tree keeps in memory")
         draft.add("oom", 1000, why="go first when the host runs out of memory")
+
+
+def add_group(draft: Draft, site: Site) -> None:
+    """From here on what runs is counted by the kernel as a whole; the supervisor is not."""
+    if site.group:
+        draft.add("group", GROUP_SLOT, why="into the control group of this run")
 
 
 ALL_SCOPES = kernel.SCOPE_ABSTRACT | kernel.SCOPE_SIGNAL

@@ -40,6 +40,8 @@ class Ground(Record):
 def add_own(draft: Draft, host: Host, kinds: list[str], inside: tuple[int, int] | None = None) -> None:
     """Steps into new namespaces of these kinds, as ourselves, or as the user and group ``inside``."""
     draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
+    if "mnt" in kinds and "user" not in kinds:
+        draft.add("private", why="what is mounted here is not mounted on the host")
     if "user" in kinds:
         uid, gid = inside or (host.uid, host.gid)
         who = "another user and group inside" if inside else "the same user and group inside"

@@ -136,9 +136,10 @@ def survey_review(of: Survey, jail: NamedJail) -> Home:
 def _copied(
     of: Survey, jail: NamedJail, place: Place, staged: str, parts: tuple[str, str], otherwise: str
 ) -> Home:
-    named.check_layers(jail, parts[0], otherwise)
     layers = tuple(of._hold(pin_directory(jail.part(part))) for part in parts)
-    os.chmod(layers[0].path, stat.S_IMODE(os.stat(place.fd).st_mode))  # the layer's mode is the copy's
+    # The layer's mode is the copy's. First, or a command that closed its home to itself would close it for good.
+    os.chmod(layers[0].path, stat.S_IMODE(os.stat(place.fd).st_mode))
+    named.check_layers(jail, parts[0], otherwise)
     return Home(place, True, layers, jail.part(f"stage/{staged}"), of.host.uid, of.host.gid)
 
 

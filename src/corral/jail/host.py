@@ -11,6 +11,7 @@ from corral.jail.hostkey import host_key
 from corral.jail.kernel import CLONE_NEW, MOUNT_NODEV, MOUNT_NOSUID, MOUNT_RDONLY
 from corral.jail.memory import recall, remember
 from corral.jail.plan import Draft, Plan
+from corral.jail.site import submounts
 from corral.paths.places import kernel_device
 from corral.record import Record
 
@@ -95,8 +96,11 @@ def _trial(home: str, *, proc: bool, overlay: bool) -> Plan:
     draft.add("namespaces", flags, why="namespaces")
     draft.add("ids", os.getuid(), os.getuid(), os.getgid(), os.getgid(), why="namespaces")
     if overlay:
-        info = os.stat(home)
-        bottom = draft.open_path(home, stat.S_IFDIR, "overlay", kernel_device(info.st_dev), info.st_ino)
+        lower = (
+            home if not submounts(home) else "/usr"
+        )  # what is mounted in home says nothing about the kernel
+        info = os.stat(lower)
+        bottom = draft.open_path(lower, stat.S_IFDIR, "overlay", kernel_device(info.st_dev), info.st_ino)
         top = draft.fill("mount", "tmpfs", "mode=755", MOUNT_NOSUID | MOUNT_NODEV, why="namespaces")
         # Before 6.15 a layer must be mounted where the overlay is made.
         draft.add("attach", top, draft.open_path("/tmp", stat.S_IFDIR, "overlay"), why="overlay")

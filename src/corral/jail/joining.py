@@ -40,12 +40,13 @@ def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host) -> None:
     fence.add_devices(draft, rules, site.devices, inline=False)
     held = add_held(draft, site.ground)
     draft.add("close", why="close every other descriptor")
-    fence.add_limits(draft, policy)
+    fence.add_limits(draft, policy, site.group)
     for kind, slot in held:
         draft.add("enter", slot, CLONE_NEW[kind], why=f"into the {kind} namespace of this environment")
     draft.add(
         "join", why="a child goes on inside; what it leaves there stays until the environment is closed"
     )
+    fence.add_group(draft, site)
     if policy.limits.processes is not None:
         limit = policy.limits.processes
         draft.add("rlimit", kernel.RLIMIT["processes"], limit, why=f"at most {limit} processes")

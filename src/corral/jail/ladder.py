@@ -131,7 +131,8 @@ def choose(
     helpful = [
         name
         for name in tried
-        if name != "landlock" or set(wanted) <= held("landlock", policy, _with_newest_landlock(host))
+        if not _unfit(name, policy, host)
+        and (name != "landlock" or set(wanted) <= held("landlock", policy, _with_newest_landlock(host)))
     ]
     remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in helpful)
     if "{}" in remedies:

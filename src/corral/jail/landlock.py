@@ -49,8 +49,9 @@ def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host, *, inline
     kept = fence.add_streams(draft, site, rules)
     cwd = hold(site.cwd, "the working directory")
     draft.add("close", why="close every other descriptor")
-    fence.add_limits(draft, policy)
+    fence.add_limits(draft, policy, site.group)
     draft.add("supervise", int(host.abi >= 6), why="stay, and end the whole tree")
+    fence.add_group(draft, site)
     draft.add("chdir", cwd, why=f"work in {site.cwd.path}")
     draft.add("stdio", 0, why="check the standard descriptors")
     for slot in kept:

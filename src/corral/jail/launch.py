@@ -6,6 +6,7 @@ import _socket
 import os
 
 from corral.errors import LaunchRefused
+from corral.jail.fence import GROUP_SLOT
 from corral.jail.host import launcher_path
 
 TYPE_CHECKING = False
@@ -139,13 +140,18 @@ class Launch:
         # A unit's first process leads a session of its own already.
         leads = stdio.is_terminal or self.plan.carrier is not None
         self._control = control_steps(status, life, deadline, terminal=leads)
+        passed = self.plan.passed
+        if self.plan.group is not None:
+            procs = self.plan.group.procs
+            self._control.append((("fd", GROUP_SLOT, str(procs)), "the control group of this run"))
+            passed = (procs, *passed)
         words = "\0".join(word for step, _ in self._control for word in step)
         plan_fd = _plan_descriptor(words.encode() + b"\0" + encoded)
         opened.append(plan_fd)
         # A descriptor dup'ed onto itself loses close-on-exec in the child only: no other thread's child gets it.
         actions: list[tuple[Any, ...]] = [
             *stdio.actions,
-            *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, plan_fd, life, *self.plan.passed)),
+            *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, plan_fd, life, *passed)),
         ]
         path = launcher_path()
         if self.plan.carrier is not None:
@@ -242,6 +248,8 @@ class Launch:
     def verdict(self, said: Callable[[], bytes]) -> tuple[int, float, int]:
         """After `close`: wait status, seconds of processor time, most memory in KB. Raises if the command never
         ran; ``said`` gives what the launcher printed on standard error."""
+        if not self.over and self.plan.group is not None and self.plan.group.passed_memory():
+            self.over = "memory"
         if self._failed is not None:
             step, errno = self._failed
             if step < len(self._control):

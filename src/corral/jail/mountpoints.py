@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from corral.errors import NotEnforceable
 from corral.jail.site import is_below
@@ -23,6 +24,9 @@ def make_mount_points(covering: Place, top: str, places: Iterable[Place]) -> Non
         if made is None:
             raise NotEnforceable(f"{covering.path}/{below} cannot be made", path=place.path)
         if not place.is_directory:
-            flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-            os.close(os.open(os.path.basename(below), flags, 0o600, dir_fd=made.fd))
+            # Made, never opened: a FIFO that an earlier run left there would keep us waiting.
+            try:
+                os.mknod(os.path.basename(below), stat.S_IFREG | 0o600, dir_fd=made.fd)
+            except FileExistsError:
+                pass
         made.close()

@@ -5,7 +5,7 @@ home/             the private home of bare and strict
 sealed/           what the changed files were before, for whoever looks at the changes
 review/           the same three for a workspace under review
 stage/            empty; where a running jail mounts what its runs share, seen by nobody else
-jail.json         the mode it was made with, and for which directory
+about             the mode it was made with, and for which directory
 lock, holders/    who runs in it now
 """
 
@@ -92,26 +92,22 @@ def make(name: str, storage: str | None = None) -> NamedJail:
 
 def recorded(jail: NamedJail) -> dict[str, str] | None:
     """Its mode and directory; None if it was never told, or not in a way we understand."""
-    from json import loads
-
     try:
-        with open(jail.part("jail.json"), encoding="utf-8", errors="surrogateescape") as file:
-            found = loads(file.read())
-    except (OSError, ValueError):
+        with open(jail.part("about"), "rb") as file:
+            mode, _, directory = os.fsdecode(file.read()).partition("\n")
+    except OSError:
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("mode"), str) else None
+    return {"mode": mode, "directory": directory} if directory else None
 
 
 def record(jail: NamedJail, mode: str, directory: str) -> None:
     """At its first run: later ones take the mode it was made with."""
     if recorded(jail) is not None:
         return
-    from json import dumps
-
-    temporary = jail.part(f".jail-{os.urandom(6).hex()}")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(dumps({"mode": mode, "directory": directory}) + "\n")
-    os.rename(temporary, jail.part("jail.json"))
+    temporary = jail.part(f".about-{os.urandom(6).hex()}")
+    with open(temporary, "wb") as file:
+        file.write(os.fsencode(f"{mode}\n{directory}"))
+    os.rename(temporary, jail.part("about"))
 
 
 # ---- whether a file system can hold what an overlay writes ----

@@ -52,8 +52,9 @@ def compile_plan(
     owners = site.home.owners if site.home is not None else -1
     owned = draft.inherit(owners, "whose the places are inside") if owners >= 0 else ""
     draft.add("close", why="close every other descriptor")
-    fence.add_limits(draft, policy)
+    fence.add_limits(draft, policy, site.group)
     _enter_namespaces(draft, policy, site, host, held)
+    fence.add_group(draft, site)
     view = View(draft)
     view.owners = owned
     # A strict root has no process list to be seen, and then the kernel gives no other: it is made before.
@@ -111,9 +112,8 @@ def _add_proc(draft: Draft, policy: Policy, host: Host, proc: str) -> None:
     draft.add("attach", proc, draft.open_path("/proc", stat.S_IFDIR, why), why=why)
     if not host.is_root:
         return
-    # RLIMIT_NPROC does not bind kernel uid 0; the namespace's own pid_max does. It came with 6.14.
     limit = policy.limits.processes
-    if limit is not None and host.release >= (6, 14):
+    if limit is not None and host.release >= fence.PID_MAX_SINCE:
         draft.add("pids", max(limit, 301), why=f"at most {max(limit, 301)} processes")
     for name in ROOT_PROC:
         path = f"/proc/{name}"

@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from corral.jail.cgroups import Group
     from corral.jail.systemd import Carrier
     from corral.paths.places import Place
 
@@ -65,7 +66,7 @@ class Draft:
 
 class Plan(Record):
     """Steps and command, with what they do and do not hold. ``carrier``: what takes the launcher to where the steps are
-    carried out, if it is not simply started."""
+    carried out, if it is not simply started. ``group``: the control group of this one run, if it has one."""
 
     backend: str
     steps: tuple[Step, ...]
@@ -75,6 +76,7 @@ class Plan(Record):
     not_covered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     carrier: Carrier | None = None
+    group: Group | None = None
 
     def words(self) -> list[str]:
         return [word for step, _ in self.steps for word in step] + ["--", *self.argv]

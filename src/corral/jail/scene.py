@@ -11,6 +11,7 @@ import stat
 from corral.jail import kernel
 from corral.jail.root import add_root
 from corral.jail.site import is_below, submounts
+from corral.jail.standing import directories_to_hold
 from corral.jail.view import PRIVATE, READ_ONLY, View
 
 TYPE_CHECKING = False
@@ -80,6 +81,8 @@ def _add_sources(view: View, policy: Policy, site: Site, host: Host, masks: Mask
         if review is not None and place.path == review.place.path:
             continue
         slot = view.take(place, PRIVATE, f"{place.path} is writable")
+    for path in directories_to_hold(site, masks):
+        view.take_path(path, PRIVATE, f"{path} stays where it is, for what lies in it")
     if review is not None:
         slot = _add_copy(view, review, (), bool(site.stage), "/var/tmp")
         view.wait(review.place.path, slot, stat.S_IFDIR, f"{review.place.path}, as it is reviewed")

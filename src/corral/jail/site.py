@@ -41,7 +41,8 @@ class Site(Record):
     ``terminal``: it gets one of its own.
     ``ground``: namespaces that stand ready; ``layers``: mask layers that do, by home. ``home``: a home of its own;
     ``review``: the workspace, copied; ``stage``: where the ground has mounted what runs share, empty if it has not;
-    ``is_set``: the ground has the whole scene."""
+    ``is_set``: the ground has the whole scene. ``group``: "alone" if a control group holds the run's memory, "beside"
+    if the supervisor counts it as well, empty if only the supervisor does."""
 
     roots: tuple[Place, ...]
     writable: tuple[Place, ...]
@@ -62,6 +63,7 @@ class Site(Record):
     review: Home | None = None
     stage: str = ""
     is_set: bool = False
+    group: str = ""
 
 
 class Masks(Record):

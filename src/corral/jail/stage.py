@@ -115,10 +115,12 @@ def _join(jail: NamedJail, terms: str, names: tuple[str, ...], kinds: int) -> Gr
 
 def _announce(jail: NamedJail, terms: str, ground: Ground) -> tuple[str, int]:
     held = " ".join(str(fd) for _, fd in (*ground.held, *ground.places))
-    path = jail.part(f"holders/{os.getpid()}-{os.urandom(4).hex()}")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    name = f"{os.getpid()}-{os.urandom(4).hex()}"
+    path, beside = jail.part(f"holders/{name}"), jail.part(f"holders/.{name}")
+    fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     _flock(fd, LOCK_EX | LOCK_NB)
     os.write(fd, f"{os.getpid()} {held}\n{terms}\n".encode())
+    os.rename(beside, path)  # whoever lists them without the jail's lock sees it locked and whole
     return path, fd
 
 
@@ -130,6 +132,8 @@ def living(jail: NamedJail) -> Iterator[Holder]:
     except FileNotFoundError:
         return
     for name in names:
+        if name.startswith("."):
+            continue  # about to be one
         path = os.path.join(top, name)
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

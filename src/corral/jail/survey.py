@@ -13,7 +13,7 @@ from corral.jail.ladder import choose
 from corral.jail.named import storage_directory
 from corral.jail.site import is_below
 from corral.paths.globs import bound
-from corral.paths.places import Place, pin, pin_beneath, pin_directory
+from corral.paths.places import Place, links_on_the_way, pin, pin_beneath, pin_directory
 from corral.policy import HOME_MODES
 from corral.state import config_directory, made_state_directory, state_directory
 
@@ -113,7 +113,11 @@ class Survey:
         policy = self.policy
         granted: dict[str, tuple[str, Place | None]] = {}
         for grant in policy.grants:
-            path = os.path.realpath(os.path.join(self.root.path, os.path.expanduser(grant.path)))
+            given = os.path.join(self.root.path, os.path.expanduser(grant.path))
+            path = os.path.realpath(given)
+            if grant.access in ("rw", "ro") and path != given:
+                tops = [place.path for access, place in granted.values() if access == "rw" and place]
+                _refuse_planted(given, path, [*(root.path for root in self.roots), *tops])
             if grant.access == "none":
                 granted.pop(path, None)
             elif grant.access == "hide":
@@ -257,6 +261,21 @@ def _is_device(path: str) -> bool:
         return stat.S_ISCHR(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+def _refuse_planted(given: str, path: str, tops: list[str]) -> None:
+    """A link in a place that commands may write was perhaps left there by one of them, to have the next grant widened:
+    it may not lead out."""
+    for link in links_on_the_way(given):
+        for top in tops:
+            if is_below(link, top) and link != top and not is_below(path, top):
+                raise PolicyError(
+                    f"{given} leads to {path} by way of a link in {top}, which commands may write; if you mean that "
+                    "place, name it",
+                    path=link,
+                    rule="links",
+                    grant=path,
+                )
 
 
 def _without_nested(places: list[Place]) -> list[Place]:

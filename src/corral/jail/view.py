@@ -38,10 +38,18 @@ class View:
         self.wait(place.path, slot, place.kind, why)
         return slot
 
+    def take_path(self, path: str, attrs: int, why: str) -> None:
+        """The same for a directory that lies in a pinned place, and is not pinned itself."""
+        slot = self._clone(self.draft.open_path(path, stat.S_IFDIR, why), path, attrs, why)
+        self.wait_directory(path, slot, why)
+
     def clone(self, place: Place, attrs: int, why: str) -> str:
-        slot = self.draft.fill("tree", self.draft.open_place(place, why), attrs, why=why)
+        return self._clone(self.draft.open_place(place, why), place.path, attrs, why)
+
+    def _clone(self, opened: str, path: str, attrs: int, why: str) -> str:
+        slot = self.draft.fill("tree", opened, attrs, why=why)
         if self.owners:
-            self.draft.add("idmap", slot, self.owners, why=f"{place.path} is the inside user's")
+            self.draft.add("idmap", slot, self.owners, why=f"{path} is the inside user's")
         return slot
 
     def wait(self, path: str, slot: str, kind: int, why: str) -> None:

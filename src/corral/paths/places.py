@@ -12,6 +12,12 @@ import stat
 from corral.errors import PathEscape, PolicyError
 from corral.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_LINKS = 40  # as the kernel
+
 
 class Place(Record):
     """An open file or directory: canonical path, descriptor (O_PATH), and its identity."""
@@ -56,6 +62,27 @@ def pin_directory(path: str, what: str = "directory") -> Place:
         place.close()
         raise PolicyError(f"{what} {path}: not a directory", path=path)
     return place
+
+
+def links_on_the_way(path: str) -> Iterator[str]:
+    """Every symbolic link that is followed to get to where an absolute path leads."""
+    ahead, here, left = path.split("/")[::-1], "", MOST_LINKS
+    while ahead and left:
+        name = ahead.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = os.path.dirname(here).rstrip("/")
+            continue
+        try:
+            target = os.readlink(f"{here}/{name}")
+        except OSError:
+            here = f"{here}/{name}"
+            continue
+        yield f"{here}/{name}"
+        left -= 1
+        here = "" if target.startswith("/") else here
+        ahead += target.split("/")[::-1]
 
 
 def pin_beneath(root: Place, relative: str, *, create: bool) -> Place | None:
