@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from corral.changes.alone import alone
 from corral.changes.change import DIRECTORY, FILE, LINK, Change, Node, selects
 from corral.changes.clearing import clear, clear_all
 from corral.changes.conflicts import as_it_stands, standing
 from corral.changes.contents import Contents
 from corral.changes.journal import Journal, Step, carry_out, clean_up, end, in_order, names
 from corral.changes.kept import forget_all_but, is_text, keep_content
-from corral.changes.layers import Layers, alone
+from corral.changes.layers import Layers
 from corral.changes.renames import parted
 from corral.changes.sealing import Record, current, load_record, settled_record
 from corral.changes.staging import StagedDirectory, normal_mode, stage_file, stage_link

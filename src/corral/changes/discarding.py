@@ -6,11 +6,12 @@ import contextlib
 import os
 from collections.abc import Sequence
 
+from corral.changes.alone import alone
 from corral.changes.applying import replace_record
 from corral.changes.change import Change, selects
 from corral.changes.clearing import clear, clear_all
 from corral.changes.kept import forget_all_but
-from corral.changes.layers import Layers, alone
+from corral.changes.layers import Layers
 from corral.changes.patch import pieces
 from corral.changes.renames import paired, parted
 from corral.changes.sealing import RECORD, Record, settled_record

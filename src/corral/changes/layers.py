@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
 
 from corral.errors import Refused
-from corral.files.atomic import write_all
 from corral.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOCK, BELONGS = "lock", "layers"
 
@@ -93,35 +87,20 @@ def lock_alone(fd: int) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def alone(layers: Layers, what: str) -> Iterator[None]:
-    """Nobody runs in these layers, and nobody else changes them, until this is left."""
-    fd = open_lock(layers)
-    try:
-        if not lock_alone(fd):
-            raise Refused(
-                f"something still runs in this jail; {what} when it has ended",
-                path=layers.lower,
-                rule="running",
-                grant="corral down",
-            )
-        yield
-    finally:
-        os.close(fd)
-
-
 def write_whole(path: str, content: bytes) -> None:
     """A small file of our own, whole or as before, and on the disk."""
     new = f"{path}.new"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        write_all(fd, content)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    with open(new, "wb", opener=_private) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     os.rename(new, path)
     directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -182,7 +182,7 @@ def _remove(names: list[str], storage: str | None) -> int:
     jails = [_found(name, storage) for name in names]
     for jail in jails:
         _refuse_use(jail)
-    from corral.environment.temp import remove_tree
+    from corral.files.removing import remove_tree
 
     for jail in jails:
         remove_tree(jail.path)
@@ -210,7 +210,7 @@ def _down(name: str | None, storage: str | None, *, set_aside: bool) -> int:
 
 def _clean_work(jail: NamedJail) -> None:
     """The kernel leaves a directory of mode 000 there; an overlay makes it anew."""
-    from corral.environment.temp import remove_tree
+    from corral.files.removing import remove_tree
 
     for part in ("work/work", "review/work/work"):
         if os.path.isdir(jail.part(part)):

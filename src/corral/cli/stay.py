@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import sys
 
-from corral.environment.temp import make_temp, remove_temp
 from corral.jail.fence import GROUP_SLOT
 from corral.jail.host import launcher_path
 from corral.jail.spawn import SIGPIPE, SIGXFSZ
@@ -33,7 +32,11 @@ def run_attached(
     from corral.cli.run import add_summary, record, wall_clock
 
     enclosure = ready.enclosure
-    temp = make_temp(enclosure.writable) if enclosure.choice.backend == "landlock" else None
+    temp = None
+    if enclosure.choice.backend == "landlock":
+        from corral.environment.temp import make_temp
+
+        temp = make_temp(enclosure.writable)
     keeping = _entered(ready, variables) if enclosure.jail is not None else None
     try:
         if temp is not None:
@@ -55,6 +58,8 @@ def run_attached(
         if group is not None:
             group.remove()
         if temp is not None:
+            from corral.environment.temp import remove_temp
+
             remove_temp(*temp)
         enclosure.close()
         if keeping is not None:

@@ -8,19 +8,19 @@ import os
 import stat
 
 from corral.errors import PolicyError
+from corral.files.removing import remove_tree
 from corral.jail.site import is_below
 from corral.paths.places import Place, pin_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Iterable
 
 
 def make_temp(writable: Iterable[Place] = ()) -> tuple[Place, int]:
     """A new directory for the jail's /tmp, and the descriptor whose lock says that it is in use. What lies beside it,
     in the directory made for this environment, is ours alone: it is never made where a command may write."""
-    import tempfile  # not at the top, nor is shutil: 12 ms that an environment without commands need not pay
+    import tempfile  # not at the top: 12 ms that an environment without commands need not pay
 
     base = _base(tuple(place.path for place in writable))
     parent = os.path.join(base, f"corral-{os.getuid()}")
@@ -80,17 +80,3 @@ def remove_temp(place: Place, lock: int) -> None:
     remove_tree(os.path.dirname(place.path))
     os.close(lock)
     place.close()
-
-
-def remove_tree(path: str) -> None:
-    """All of it, also where the command took its own permissions away. Links are removed, never followed."""
-    import shutil
-
-    def open_up(function: Callable[..., Any], name: str, _: Any) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(name), 0o700)
-            if not os.path.islink(name):
-                os.chmod(name, 0o700)
-            function(name) if function is not os.open else shutil.rmtree(name, ignore_errors=True)
-
-    shutil.rmtree(path, onerror=open_up)

@@ -34,7 +34,7 @@ def check_caller(policy: Policy, host: Host, *, degraded: bool) -> None:
             f"mode {policy.mode} does not run as root; use `sudo -u USER corral run …`, -m strict, or "
             "-m workspace-write"
         )
-    if policy.mode == "strict" and host.abi < 1 and policy.require and not degraded:
+    if policy.mode == "strict" and host.abi < 1 and host.namespaces and policy.require and not degraded:
         raise NotEnforceable(
             "strict holds its list of places twice, by mounts and by Landlock, and this kernel has no Landlock; use "
             "a kernel from 5.13 on with landlock in its lsm= list, or --degraded to do without the second"

@@ -64,12 +64,16 @@ def available(backend: str, host: Host) -> str:
     return "" if host.abi >= 1 else "the kernel has no Landlock, or it is not enabled"
 
 
-def _unfit(backend: str, policy: Policy, host: Host) -> str:
+def _unfit(backend: str, policy: Policy) -> str:
     """Why this tier has no room for the mode, whatever it holds otherwise."""
     if policy.mode in HOME_MODES and backend not in HOME_RUNGS:
         return f"mode {policy.mode} needs a home of its own, which only the namespaces tier can make"
     if policy.review and backend not in HOME_RUNGS:
         return "a review needs a copy of the workspace, which only the namespaces tier can make"
+    return ""
+
+
+def _uncopied(policy: Policy, host: Host) -> str:
     if (policy.mode == "casual" or policy.review) and host.no_overlay:
         return f"no directory can be copied ({host.no_overlay})"
     return ""
@@ -101,9 +105,9 @@ def choose(
         return Choice("none", (), tuple(claim_table.CLAIMS))
     wanted = policy.demanded if demanded is None else demanded
     reasons: list[str] = []
-    rungs = HOME_RUNGS if policy.mode in HOME_MODES else RUNGS
+    rungs = HOME_RUNGS if policy.mode in HOME_MODES or policy.review else RUNGS
     for backend in rungs if policy.backend == "auto" else (policy.backend,):
-        missing = _unfit(backend, policy, host) or available(backend, host)
+        missing = _unfit(backend, policy) or available(backend, host) or _uncopied(policy, host)
         if missing:
             reasons.append(f"{backend}: {missing}")
             continue

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from corral.environment.temp import remove_tree
 from corral.errors import NotEnforceable, PolicyError
+from corral.files.removing import remove_tree
 from corral.jail.site import is_below
 from corral.state import account_home, config_directory, state_directory
 from corral.workspace import metadata

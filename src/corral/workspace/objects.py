@@ -13,8 +13,8 @@ import re
 import tempfile
 import zlib
 
-from corral.environment.temp import remove_tree
 from corral.errors import PolicyError
+from corral.files.removing import remove_tree
 from corral.workspace.gitcommand import GitFailed, git
 
 _FAN_OUT = re.compile(r"[0-9a-f]{2}")

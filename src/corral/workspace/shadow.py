@@ -90,7 +90,7 @@ def _put(beside: str, path: str) -> None:
     try:
         os.rename(beside, path)
     except (IsADirectoryError, NotADirectoryError, FileExistsError):
-        from corral.environment.temp import remove_tree
+        from corral.files.removing import remove_tree
 
         remove_tree(path)
         os.rename(beside, path)
