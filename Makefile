@@ -15,6 +15,10 @@ MISSING_KERNEL_PACKAGES = $(strip $(foreach pair,$(KERNEL_PROGRAMS), \
 	$(if $(shell PATH=$$PATH:/usr/sbin:/sbin; command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
 
 VENV := .venv
+# Where `make install` puts things, and the interpreter of its own that it makes there.
+PREFIX := $(HOME)/.local
+EXTRAS :=
+OWN = $(PREFIX)/lib/corral
 RUN := $(VENV)/bin/python
 LAUNCHER := src/corral/_launcher/corral-launch
 
@@ -29,8 +33,19 @@ demo: $(VENV)/installed $(LAUNCHER) ## a short demonstration in a jail
 test: test-programs $(VENV)/installed-dev $(LAUNCHER) ## all tests; started by root, as an ordinary user too
 	$(RUN) tests/run.py
 
-install: $(LAUNCHER) ## for you alone, below ~/.local or PREFIX=DIR: corral, its manual page, completion
-	$(PYTHON) tools/install.py $(PREFIX)
+install: ## for you alone, below ~/.local: corral, manual page, completion; PREFIX=DIR, EXTRAS=mcp,risk
+	@[ -n "$(PYTHON)" ] || { echo "corral needs Python 3.11 or newer; apt install python3 python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(OWN)
+	$(OWN)/bin/python -m pip install --quiet --upgrade '.[$(EXTRAS)]'
+	@mkdir -p $(addprefix $(PREFIX)/,bin share/man/man1 share/bash-completion/completions share/zsh/site-functions \
+		share/fish/vendor_completions.d)
+	ln -sf $(OWN)/bin/corral $(PREFIX)/bin/corral
+	ln -sf $(OWN)/share/man/man1/corral.1 $(PREFIX)/share/man/man1/corral.1
+	$(OWN)/bin/corral completion bash > $(PREFIX)/share/bash-completion/completions/corral
+	$(OWN)/bin/corral completion zsh > $(PREFIX)/share/zsh/site-functions/_corral
+	$(OWN)/bin/corral completion fish > $(PREFIX)/share/fish/vendor_completions.d/corral.fish
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) echo "corral is installed; next: corral doctor" ;; \
+		*) echo 'corral is installed; next: export PATH=$(PREFIX)/bin:$$PATH, then corral doctor' ;; esac
 
 check: $(VENV)/installed-dev launcher docs ## lint, types, a test for every numbered case, and the documentation
 	$(RUN) -m ruff check
@@ -50,8 +65,8 @@ soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 kernels: kernel-programs $(LAUNCHER) ## probe, ladder and claims on other kernels, emulated; some minutes
 	PYTHONPATH=src:tests $(PYTHON) -m kernels.run_kernels $(KERNELS)
 
-stranger: ## the README as a new user on a fresh Debian, with a stub as the agent; takes root, debootstrap and the network
-	$(PYTHON) tools/stranger.py
+stranger: $(VENV)/installed-dev ## the README as a new user on a fresh Debian, with a stub as the agent; takes root, debootstrap and the network
+	$(RUN) tools/stranger.py
 
 release: $(VENV)/installed-dev ## source distribution and wheels in dist/, tried where there is no compiler
 	$(RUN) tools/release.py

@@ -1,4 +1,4 @@
-"""Compiles launcher/*.c into one static binary, in the source tree and in the wheel.
+"""Compiles launcher/*.c into one static binary, in the source tree and in the wheel; adds the manual page there.
 
 `python hatch_build.py [COMPILER FLAG ...]` does the first alone and needs nothing but a C compiler. A warning
 is an error only where a developer passes -Werror: next year's compilers must still install this release.
@@ -27,6 +27,8 @@ else:
 SOURCES = "launcher"
 BINARY = "src/corral/_launcher/corral-launch"
 BINARY_IN_WHEEL = "corral/_launcher/corral-launch"
+MANUAL = "build/corral.1"
+MANUAL_INSTALLED = "share/man/man1/corral.1"
 
 # The launcher links to nothing, so the oldest tag an installer knows for a machine holds on every newer one.
 WHEEL_PLATFORMS = {
@@ -127,9 +129,20 @@ def run_compiler(command: list[str]) -> str:
     return done.stdout
 
 
+def write_manual(root: Path) -> None:
+    """By the package itself, from its help texts; it needs nothing but the standard library."""
+    code = "import sys; sys.path.insert(0, 'src'); from corral.cli.man import page; "
+    code += "sys.stdout.buffer.write(page().encode())"
+    page = subprocess.run([sys.executable, "-I", "-c", code], cwd=root, check=True, stdout=subprocess.PIPE)
+    (root / MANUAL).parent.mkdir(exist_ok=True)
+    (root / MANUAL).write_bytes(page.stdout)
+
+
 class LauncherHook(BuildHook):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        del version
+        if version == "standard":
+            write_manual(Path(self.root))
+            build_data["shared_data"][MANUAL] = MANUAL_INSTALLED
         if sys.platform != "linux":  # other systems bring their own jail: a pure wheel without the launcher
             return
         try:

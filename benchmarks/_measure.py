@@ -93,13 +93,15 @@ def launches(
     bwrap: tuple[tuple[str, ...], ...],
     workspace: Path,
     rounds: int,
+    large: int,
     notes: list[str],
 ) -> list[Row]:
     wanted = {name for what, over, _ in cases for name in (what, over)}
     contestants: dict[str, Once] = {}
     environments: list[LocalEnvironment] = []
+    held: list[subprocess.Popen[bytes]] = []
     try:
-        for name, make in _makers(bwrap, workspace, environments).items():
+        for name, make in _makers(bwrap, workspace, large, environments, held).items():
             if name not in wanted:
                 continue
             try:
@@ -115,6 +117,8 @@ def launches(
     finally:
         for environment in environments:
             environment.close()
+        for process in held:
+            process.communicate()
     return [_launch_row(case, times) for case in cases if case[0] in times and case[1] in times]
 
 
@@ -156,8 +160,14 @@ def _launch_row(case: Case, times: Times) -> Row:
 
 
 def _makers(
-    bwrap: tuple[tuple[str, ...], ...], workspace: Path, environments: list[LocalEnvironment]
+    bwrap: tuple[tuple[str, ...], ...],
+    workspace: Path,
+    large: int,
+    environments: list[LocalEnvironment],
+    held: list[subprocess.Popen[bytes]],
 ) -> dict[str, Callable[[], Once]]:
+    """``large``: how many files a large home has. What is put into the lists is ended by the caller."""
+
     def jail(**fields: str) -> Callable[[], Once]:
         def make() -> Once:
             environments.append(LocalEnvironment(workspace, Policy.workspace_write(**fields)))
@@ -165,7 +175,26 @@ def _makers(
 
         return make
 
+    def casual() -> Once:
+        environments.append(LocalEnvironment(workspace, Policy.casual(jail="library")))
+        return inside(environments[-1], ["true"])
+
+    def joining() -> Once:
+        held.append(_held([*in_casual, "-j", "held", "--", "cat"], workspace))
+        return captured([*in_casual, "-j", "held", "--", "true"], cwd=workspace)
+
+    def with_home_of(count: int) -> Callable[[], Once]:
+        def make() -> Once:
+            home = fill_home(workspace.parent / f"home-{count}", count)
+            variables = {**os.environ, "HOME": str(home)}
+            return captured(
+                [*in_casual, "-j", f"of-{count}", "--", "true"], cwd=home / "project", env=variables
+            )
+
+        return make
+
     corral = f"{sys.prefix}/bin/corral"
+    in_casual = [corral, "run", "-m", "casual"]
     run = [corral, "run", "-m", "workspace-write", "--", "true"]
     bare = [os.path.realpath(sys.executable), "-I", "-S", "-c", "pass"]
     return {
@@ -178,7 +207,38 @@ def _makers(
         "bwrap, network off": lambda: _peer(bwrap, workspace, "off"),
         "python3 -I -S -c pass": lambda: captured(bare, cwd=workspace),
         "corral run -- true": lambda: captured(run, cwd=workspace),
+        "corral run -m casual -- true": lambda: captured([*in_casual, "--", "true"], cwd=workspace),
+        "the same, joining a run": joining,
+        "the same, library": casual,
+        "the same, a home of 10 files": with_home_of(10),
+        "the same, a large home": with_home_of(large),
     }
+
+
+def _held(argv: list[str], workspace: Path) -> subprocess.Popen[bytes]:
+    """A run that lasts until its input is closed, and has begun."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(argv, cwd=workspace, stdin=pipe, stdout=pipe)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    if process.stdout.read(1) != b"\n":
+        raise RuntimeError(f"{argv[0]}: exit code {process.wait()}")
+    return process
+
+
+def fill_home(home: Path, count: int) -> Path:
+    """So many names in it, a thousand to a directory; files are links of one another, as far as a file system lets."""
+    (home / "project").mkdir(parents=True)
+    for number in range(count):
+        directory, name = home / f"d{number // 1000}", f"{number % 1000}"
+        if number % 1000 == 0:
+            directory.mkdir()
+            (directory / name).touch()
+        else:
+            os.link(directory / "0", directory / name)
+    return home
 
 
 def _peer(line: tuple[tuple[str, ...], ...], workspace: Path, network: str) -> Once:

@@ -2,7 +2,7 @@
 of PID 1. All of a table comes from one run; every ratio is of two times taken in the same round. A jail may be taken
 down after its call has returned: the last column is the ratio when that is counted too.
 
-    python benchmarks/launch.py [--user NAME] [--rounds N] [--quick] [--only TEXT] [--json] [--check]
+    python benchmarks/launch.py [--user NAME] [--rounds N] [--files N] [--quick] [--only TEXT] [--json] [--check]
 
 It measures as whoever starts it, from an install of its own. Root may name a user, and gets a second table for them.
 """
@@ -36,6 +36,14 @@ LAUNCHES: tuple[Case, ...] = (
     ("true, namespaces, network off", "subprocess.run, plain", None),
     ("true, namespaces, network off", "bwrap, network off", 0.6),
     ("corral run -- true", "python3 -I -S -c pass", 5.0),
+)
+
+# For ordinary users: root has no casual.
+CASUAL: tuple[Case, ...] = (
+    ("corral run -m casual -- true", "python3 -I -S -c pass", 5.5),
+    ("the same, joining a run", "corral run -m casual -- true", 1.0),
+    ("the same, library", "subprocess.run, plain", 3.0),
+    ("the same, a large home", "the same, a home of 10 files", 1.1),
 )
 
 # Each is repeated until it takes long enough, in a workspace with a committed tree of small files.
@@ -214,8 +222,9 @@ def measure(asked: argparse.Namespace) -> Table:
         workspace = Path(os.environ.pop("CORRAL_WORKSPACE_DIR"))
         rows: list[Row] = []
         notes: list[str] = []
-        chosen = tuple(case for case in LAUNCHES if asked.only in case[0])
-        rows += launches(chosen, BWRAP, workspace, asked.rounds, notes)
+        cases = (*LAUNCHES, *CASUAL) if os.getuid() else LAUNCHES
+        chosen = tuple(case for case in cases if asked.only in case[0])
+        rows += launches(chosen, BWRAP, workspace, asked.rounds, asked.files, notes)
         seconds, times = (0.3, 3) if asked.quick else (2.0, 5)
         rows += files(JOBS, INSIDE_OVER_OUTSIDE, asked.only, workspace, seconds, times, notes)
         if asked.only in "PID 1, resident":
@@ -258,6 +267,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--user", help="measure as this user too (for root)")
     parser.add_argument("--rounds", type=int, help="of launches; 200, with --quick 30")
     parser.add_argument("--quick", action="store_true", help="short jobs: whether it works, not how fast")
+    parser.add_argument("--files", type=int, help="in a large home; 20000, and a million has been tried")
     parser.add_argument("--only", default="", metavar="TEXT", help="rows with this in their name")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", action="store_true", help="exit 1 if a target is missed or not measured")
@@ -276,6 +286,7 @@ def main() -> int:
     parser = arguments()
     asked = parser.parse_args()
     asked.rounds = asked.rounds or (30 if asked.quick else 200)
+    asked.files = asked.files or 20_000
     if asked.measure:
         print(json.dumps(plain(measure(asked))))
         return 0
@@ -284,7 +295,8 @@ def main() -> int:
         if os.getuid() != 0:
             parser.error("--user is for root")
         people.append(pwd.getpwnam(asked.user))
-    words = ["--rounds", str(asked.rounds), "--only", asked.only] + (["--quick"] if asked.quick else [])
+    words = ["--rounds", str(asked.rounds), "--files", str(asked.files), "--only", asked.only]
+    words += ["--quick"] if asked.quick else []
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as directory:
         python = install_in(Path(directory))
         tables = []

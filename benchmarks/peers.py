@@ -141,21 +141,24 @@ class Host:
 @contextlib.contextmanager
 def host(kept_tools: Path | None) -> Iterator[tuple[Host, dict[str, str]]]:
     sys.path.append(str(REPOSITORY / "tests"))
-    from run import as_user, scratch_directory, throw_away_user
+    from run import as_user, throw_away_user
 
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_directory())
         before: list[str] = []
         if os.geteuid() == 0:
-            # A home where homes are: below /var/tmp it would need mounts that nobody's home needs.
-            home = Path(f"/home/corral-bench-{os.getpid()}")
+            # Homes and installs where they are on other machines: a jail puts its own directory over /tmp and /var/tmp.
+            home, installs = Path(f"/home/corral-bench-{os.getpid()}"), "/opt"
             stack.callback(shutil.rmtree, home, ignore_errors=True)
             person = stack.enter_context(throw_away_user(home))
             before = as_user(person)
         else:
             person = pwd.getpwuid(os.getuid())
-            own = tempfile.TemporaryDirectory(prefix="corral-bench-", dir=person.pw_dir)
-            home = Path(stack.enter_context(own))
+            installs = person.pw_dir
+            home = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="corral-bench-", dir=installs))
+            )
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corral-bench-", dir=installs)))
+        scratch.chmod(0o755)
         workspace = home / "workspace"
         workspace.mkdir()
         os.chown(workspace, person.pw_uid, person.pw_gid)

@@ -85,6 +85,10 @@ def not_x86_64() -> bool:
     return platform.machine() != "x86_64"
 
 
+def no_cross_compiler() -> bool:
+    return shutil.which("aarch64-linux-gnu-gcc") is None
+
+
 def no_block_device() -> bool:
     return block_device() is None
 
@@ -156,6 +160,7 @@ FACTS: dict[str, Callable[[], bool]] = {
             no_vfat,
             no_fuse,
             not_x86_64,
+            no_cross_compiler,
         )
     },
 }

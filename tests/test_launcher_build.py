@@ -49,6 +49,7 @@ def project(tmp_path: Path) -> Path:
     (project / "src/corral/cli").mkdir(parents=True)
     (project / "src/corral/__init__.py").touch()
     (project / "src/corral/cli/__init__.py").write_text("def main() -> int:\n    return 42\n")
+    (project / "src/corral/cli/man.py").write_text('def page() -> str:\n    return ".TH"\n')
     return project
 
 
@@ -77,6 +78,7 @@ def test_the_wheel_carries_launcher_and_command_with_their_run_bits(project: Pat
     with zipfile.ZipFile(wheel) as archive:
         for name in ("corral/_launcher/corral-launch", "corral-0.1.0.data/scripts/corral"):
             assert archive.getinfo(name).external_attr >> 16 & 0o777 == 0o755, name
+        assert archive.read("corral-0.1.0.data/data/share/man/man1/corral.1") == b".TH"
 
 
 @pytest.mark.parametrize("version", ["standard", "editable"])

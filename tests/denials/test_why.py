@@ -17,6 +17,7 @@ from corral.denials import Summary, summary_json, summary_of
 from corral.denials.summary import PATH_INSIDE, read_summary
 from corral.errors import PolicyError
 from corral.jail.enclosure import Enclosure
+from hostfacts import skip_unless_host
 from jail.world import PYTHON, World
 
 pytestmark = pytest.mark.jail
@@ -140,7 +141,22 @@ def test_what_why_says_is_what_happens(world: World, backend: str) -> None:
     (world.workspace / "kept").mkdir()
     (world.workspace / "corral.toml").write_text("")
     grants = (Grant.rw(str(world.granted)), *((Grant.ro("kept"),) if backend == "namespaces" else ()))
-    policy = Policy.workspace_write(backend=backend, grants=grants)
+    agree(world, Policy.workspace_write(backend=backend, grants=grants))
+
+
+@pytest.mark.parametrize("mode", ["casual", "bare", "strict"])
+def test_what_why_says_is_what_happens_where_home_is_the_jails_own(world: World, mode: str) -> None:
+    if mode != "strict":
+        skip_unless_host("ordinary-user")
+    (world.workspace / "kept").mkdir()
+    (world.workspace / "corral.toml").write_text("")
+    grants = (Grant.rw(str(world.granted)), Grant.ro("kept"))
+    agree(world, Policy(mode=mode, jail="one", grants=grants))  # type: ignore[arg-type]
+    assert (world.outside / "victim").read_text() == "untouched"
+    assert not (world.outside / "new").exists()
+
+
+def agree(world: World, policy: Policy) -> None:
     (world.granted / "file").write_text("x")
     places = [
         *("mine", "new", "kept/new", "corral.toml", f"{world.outside}/victim", f"{world.outside}/new"),
@@ -160,7 +176,7 @@ def test_what_why_says_is_what_happens(world: World, backend: str) -> None:
     with LocalEnvironment(world.workspace, policy) as environment:
         for place in places:
             path = os.path.join(world.workspace, place)
-            for operation, line in (("read", 'cat "$0"'), ("write", ': >> "$0"')):
+            for operation, line in (("read", 'cat "$0"'), ("write", 'mkdir -p "${0%/*}"; : >> "$0"')):
                 if operation == "read" and not os.path.exists(path):
                     continue
                 if operation == "write" and not os.access(

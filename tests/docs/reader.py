@@ -8,8 +8,9 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from docs.blocks import Command
+from docs.blocks import Command, missing_line
 
 BIN = Path(sys.executable).parent
 # Each only says that it ran: what is tried is Corral around it.
@@ -31,6 +32,47 @@ mode = "workspace-write"
 network = "open"
 """
 MARK = "\x1e"
+
+
+class Outcome(NamedTuple):
+    code: int
+    said: str
+    seconds: float
+
+
+def typed(commands: list[Command], shell: list[str], **where: Any) -> list[Outcome]:
+    """On a terminal, one after the other, into one shell, which takes its script as one more word."""
+    mark = f'printf "\\n{MARK}%d {MARK}" $?; printf "$EPOCHREALTIME{MARK}"'
+    script = "\n".join(
+        [f'printf "$EPOCHREALTIME{MARK}"', *(f"{command.line}\n{mark}" for command in commands)]
+    )
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*shell, script], **where, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    said = bytearray()
+    with contextlib.suppress(OSError):  # EIO: nobody holds the other end any more
+        while piece := os.read(ours, 65536):
+            said += piece
+    os.close(ours)
+    process.wait()
+    start, *parts = said.decode().replace("\r\n", "\n").split(MARK)
+    outcomes = []
+    for text, code, end in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
+        outcomes.append(Outcome(int(code), text, float(end) - float(start)))
+        start = end
+    return outcomes
+
+
+def objection(command: Command, outcome: Outcome, home: str) -> str:
+    """Why this is not what the page shows; empty if it is. A command below which something is shown may fail."""
+    if "Traceback" in outcome.said:
+        return "a traceback"
+    if outcome.code and not command.shown:
+        return f"exit code {outcome.code}"
+    missing = missing_line(command.shown, outcome.said, home)
+    return f"not said: {missing}" if missing else ""
 
 
 class Reader:
@@ -70,23 +112,8 @@ class Reader:
         for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "Start"]):
             subprocess.run(["git", *who, *words], cwd=self.project, env=self.variables, check=True)
 
-    def types(self, commands: list[Command], cwd: Path) -> list[tuple[int, str]]:
-        """On a terminal, one after the other; exit code and all that was said by each."""
-        lines = [line for c in commands for line in (c.line, f'printf "\\n{MARK}%d{MARK}" $?')]
-        ours, theirs = pty.openpty()
-        words = ["timeout", "50", "bash", "--norc", "-c", "\n".join(lines)]
-        shell = subprocess.Popen(
-            words, cwd=cwd, env=self.variables, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
-        )
-        os.close(theirs)
-        said = bytearray()
-        with contextlib.suppress(OSError):  # EIO: nobody holds the other end any more
-            while piece := os.read(ours, 65536):
-                said += piece
-        os.close(ours)
-        shell.wait()
-        parts = said.decode().replace("\r\n", "\n").split(MARK)
-        return [(int(parts[at + 1]), parts[at]) for at in range(0, len(parts) - 1, 2)]
+    def types(self, commands: list[Command], cwd: Path) -> list[Outcome]:
+        return typed(commands, ["timeout", "50", "bash", "--norc", "-c"], cwd=cwd, env=self.variables)
 
     def runs_python(self, script: str) -> subprocess.CompletedProcess[str]:
         runner = Path(__file__).with_name("run_block.py")

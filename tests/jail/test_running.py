@@ -19,10 +19,12 @@ from corral import (
     CommandNotExecutable,
     CommandNotFound,
     CommandTimeout,
+    LaunchRefused,
     LocalEnvironment,
     Policy,
     PolicyError,
 )
+from hostfacts import skip_unless_host
 from jail.world import World, carrying, new_mark, python
 
 pytestmark = pytest.mark.jail
@@ -289,3 +291,23 @@ def test_the_private_temp_directory_lives_as_long_as_the_environment(backend: st
         assert len(list(parent.iterdir())) >= 1
         before = set(parent.iterdir())
     assert len(before - set(parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("network", ["open", "off"])
+def test_from_its_second_run_on_an_environment_keeps_its_scene(world: World, network: str) -> None:
+    """Also where the package lies in a directory that the scene covers, as in the ordinary user's run."""
+    skip_unless_host("user-namespaces")
+    with world.environment("namespaces", network=network) as environment:
+        enclosure = environment._gate.enclosure
+        for kept in (0, 1, 1, 1):
+            assert environment.run(["true"]).exit_code == 0
+            assert len(enclosure._grounds) == kept
+        (world.home / ".new-secret").mkdir()
+        (world.workspace / "made").mkdir()
+        assert environment.shell("ls").stdout == "made\n"
+        first = enclosure._grounds[0]
+        world.workspace.rename(world.base / "moved")
+        world.workspace.mkdir()
+        with pytest.raises(LaunchRefused):
+            environment.run(["true"])
+        assert first not in enclosure._grounds

@@ -28,7 +28,10 @@ KERNELS = {
     "7.2": r"linux-image-7\.2\.[0-9]+\+deb13-cloud-amd64",
 }
 MODULES = ("virtio_pci", "virtio_blk", "ext4", "overlay")
-FAR_HOME_MODULES = ("nfsd", "nfsv4")  # loaded only where `corral.far_home` stands on the kernel's command line
+FAR_HOME_MODULES = (
+    "nfsd",
+    "nfsv4",
+)  # loaded only where `corral.far_home` stands on the kernel's command line
 PACKAGES = (
     *("python3", "bash", "coreutils", "findutils", "grep", "sed", "tar", "mount", "procps", "util-linux"),
     *("busybox-static", "usr-is-merged"),  # the latter instead of usrmerge, which needs perl

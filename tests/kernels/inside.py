@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,31 +22,44 @@ from typing import Any
 from corral import Grant, Limits, LocalEnvironment, NotEnforceable, Policy
 from corral.claims import CLAIMS
 from corral.doctor import examine
+from corral.jail.cgroups import new_group
 from corral.jail.enclosure import Enclosure
-from corral.jail.host import Host, find_host
+from corral.jail.host import Host, find_host, launcher_path
 from corral.jail.ladder import RUNGS, available, held
 from corral.jail.proofs import proven
 from corral.sandbox import Sandbox
+from inside_homes import default_run, homes_of, is_far
 
 MODES = ("read-only", "workspace-write")
+HOME_MODES = ("casual", "bare", "strict")
 PROCESSES = 350  # above the kernel's least pid_max (301) and what the jail itself has
 
 
 def main() -> None:
     home = Path.home()
+    found = {"release": os.uname().release, "homes": homes_of(home)} if is_far() else everything(home)
+    print(json.dumps(found))
+
+
+def everything(home: Path) -> dict[str, Any]:
     host = find_host(str(home))
-    found: dict[str, Any] = {
+    return {
         "release": os.uname().release,
         "abi": host.abi,
         "missing": {"proc": host.no_proc, "overlay": host.no_overlay},
         "rungs": {name: available(name, host) for name in RUNGS},
         "doctor": [[finding.name, finding.ok, finding.detail, finding.remedy] for finding in examine()],
         "proofs": {name: proofs_of(name, host) for name in RUNGS if not available(name, host)},
-        "modes": {mode: chosen(mode) for mode in MODES},
+        "modes": {
+            **{mode: chosen(Policy(mode=mode)) for mode in (*MODES, *HOME_MODES)},  # type: ignore[arg-type]
+            "review": chosen(Policy(review=True)),
+        },
         "command": command_line(),
+        "group": group_holds(),
+        "default": default_run(home),
         "runs": {name: runs_on(name, home) for name in RUNGS if is_accepted(name)},
+        "homes": homes_of(home) if host.namespaces else {},
     }
-    print(json.dumps(found))
 
 
 # ---- probe and ladder ----
@@ -62,11 +76,11 @@ def proofs_of(tier: str, host: Host) -> dict[str, Any]:
     return found
 
 
-def chosen(mode: str) -> dict[str, Any]:
+def chosen(policy: Policy) -> dict[str, Any]:
     """What the ladder picks, or its refusal."""
     with tempfile.TemporaryDirectory(dir=Path.home()) as workspace:
         try:
-            enclosure = Enclosure(workspace, Policy(mode=mode))  # type: ignore[arg-type]
+            enclosure = Enclosure(workspace, policy)
         except NotEnforceable as refusal:
             return {"tier": "none", "refusal": str(refusal)}
         choice = enclosure.choice
@@ -96,6 +110,21 @@ def command_line() -> dict[str, Any]:
         words = [sys.executable, "-c", corral, "run", "-m", "workspace-write", "--", "sh", "-c", "exit 7"]
         done = subprocess.run(words, cwd=workspace, capture_output=True, text=True, timeout=120)
     return {"status": done.returncode, "said": (done.stdout + done.stderr).strip()}
+
+
+def group_holds() -> bool:
+    """A control group and the launcher alone, which need no tier: it ends what passes its memory, and nothing else."""
+    said = []
+    for megabytes in (50, 200):
+        group = new_group(Limits(memory=100 << 20))
+        if group is None:
+            return False
+        plan = ["fd", "0", str(group.procs), "supervise", "0", "group", "0", "--"]
+        words = [launcher_path(), *plan, "/usr/bin/python3", "-c", FILL_FILE.format(megabytes)]
+        done = subprocess.run(words, pass_fds=(group.procs,), capture_output=True, text=True, timeout=60)
+        said.append((done.returncode, done.stdout, group.passed_memory()))
+        group.remove()
+    return said == [(0, "kept\n", False), (-signal.SIGKILL, "", True)] and groups() == []
 
 
 # ---- runs ----
@@ -242,7 +271,7 @@ def memory_limit_ends(place: Workplace) -> bool:
     return bool(done.over == "memory")
 
 
-# Argument: megabytes, in a file in memory that is never mapped. No process has them; the sum of what they keep lacks them.
+# So many megabytes in a file in memory that is never mapped: no process has them, and no sum of what they have.
 FILL_FILE = """
 import os, sys
 file = os.memfd_create("filled")
@@ -285,25 +314,52 @@ def only_the_command_that_passed_it_ends(place: Workplace) -> bool:
 
 def no_group_is_left(place: Workplace) -> bool:
     """Not by a run, nor by a caller that was killed while it had one: the next one sweeps that away."""
-    program = (
-        "import os, signal, sys\n"
-        "from corral import Limits, LocalEnvironment, Policy\n"
-        f"env = LocalEnvironment({str(place.project)!r}, Policy(backend={place.tier!r}, limits=Limits(memory=2 << 27)))\n"
-        "env.start(['sleep', '300'])\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    subprocess.run([sys.executable, "-c", program], timeout=60)
-    left = len(groups())
-    run = "from corral import Limits, LocalEnvironment, Policy\n"
-    run += f"with LocalEnvironment({str(place.project)!r}, Policy(backend={place.tier!r}, limits=Limits(memory=2 << 27))) as env:\n"
-    run += "    assert env.run(['true']).ok"
-    for _ in range(2):  # what still runs is ended first, and gone when the next one looks
-        subprocess.run([sys.executable, "-c", run], check=True, timeout=60)
+
+    def start_and_die() -> None:
+        place.environment(limits=Limits(memory=200 << 20)).start(["sleep", "300"])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    in_a_child(start_and_die)
+    left, deadline = len(groups()), time.monotonic() + 30
+    while groups() and time.monotonic() < deadline:  # what still runs in one is ended first
+        in_a_child(lambda: place.shell("true", limits=Limits(memory=200 << 20)))
     return left == 1 and groups() == []
 
 
+def in_a_child(act: Callable[[], object]) -> None:
+    """Another caller: where its groups go is found anew, and what is left there swept."""
+    pid = os.fork()
+    if not pid:
+        try:
+            act()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
 def groups() -> list[str]:
-    return [name for path in Path("/sys/fs/cgroup").rglob("corral-run-*") for name in [path.name]]
+    return [path.name for path in Path("/sys/fs/cgroup").rglob("corral-run-*")]
+
+
+# Whatever of the tree of control groups it finds or can mount, it writes.
+RAISE = """
+import glob, os, subprocess
+mount = "mkdir -p /tmp/groups && mount -t cgroup2 none /tmp/groups && echo max > /tmp/groups/memory.max"
+print(subprocess.call(["unshare", "-Urm", "-C", "sh", "-c", mount + "; echo max > /tmp/groups/../memory.max"]))
+for path in glob.glob("/sys/fs/cgroup/**/memory.max", recursive=True):
+    try:
+        open(path, "w").write("max")
+    except OSError:
+        continue
+"""
+
+
+def limit_stays(place: Workplace) -> bool:
+    """In every mode. In casual a sandbox in it may mount a tree of groups, and sees none that has a limit of ours."""
+    modes = ["workspace-write", *(["casual"] if os.getuid() and place.tier == "namespaces" else [])]
+    fill = f"{RAISE}{FILL_FILE.format(300)}"
+    runs = [place.python(fill, limits=Limits(memory=200 << 20), mode=mode) for mode in modes]
+    return all(run.over == "memory" and "kept" not in run.stdout for run in runs)
 
 
 def a_person_is_told(place: Workplace) -> bool:
@@ -403,6 +459,7 @@ RUNS: dict[str, Callable[[Workplace], bool]] = {
     "in a shared jail only the command that passed the limit ends": only_the_command_that_passed_it_ends,
     "no control group is left": no_group_is_left,
     "a person is told of the memory limit": a_person_is_told,
+    "a limit is not raised from inside": limit_stays,
     "processes are limited": processes_are_limited,
     "keys are hidden": keys_are_hidden,
     "a key saved meanwhile stays hidden": keys_stay_hidden,

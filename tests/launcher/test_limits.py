@@ -1,7 +1,8 @@
-"""rlimit, deadline, memory, oom: limits are lowered and never raised, and what passes them is ended."""
+"""rlimit, deadline, memory, oom, group: limits are lowered and never raised, and what passes them is ended."""
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from pathlib import Path
@@ -10,11 +11,11 @@ import pytest
 
 from corral.jail.host import launcher_path
 from hostfacts import skip_unless_host
-from launcher.driver import KEEPERS, TIME_UP, Watched, launch, namespaces, python, refused_step
+from launcher.driver import KEEPERS, TIME_UP, Watched, launch, namespaces, opened, python, refused_step
 
 pytestmark = pytest.mark.jail
 
-EINVAL = 22
+EBADF, EINVAL = 9, 22
 NOFILE, FSIZE, CORE = resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE
 SHOW_NOFILE = ["sh", "-c", "ulimit -Sn; ulimit -Hn"]
 MEBIBYTE = 1 << 20
@@ -185,3 +186,31 @@ def test_the_oom_score_is_set_for_the_command() -> None:
 
 def test_an_oom_score_the_kernel_does_not_take_is_refused() -> None:
     assert refused_step(launch(["oom", 2000], ["true"])) == (0, EINVAL)
+
+
+# ---- group ----
+
+
+def test_the_process_under_way_is_put_into_the_group_whose_list_is_open() -> None:
+    """A pipe stands for `cgroup.procs`: the kernel takes 0 for whoever writes it."""
+    reader, writer = os.pipe()
+    try:
+        assert launch(["fd", 0, writer, "group", 0], ["true"], pass_fds=(writer,)).returncode == 0
+        assert os.read(reader, 64) == b"0"
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_group_that_does_not_take_it_refuses_the_run(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    try:
+        steps = ["fd", 0, reader, "group", 0]
+        done = launch(steps, ["touch", tmp_path / "witness"], pass_fds=(reader,))
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert refused_step(done) == (1, EBADF)
+    by_path = [*opened(0, tmp_path), "group", 0]
+    assert refused_step(launch(by_path, ["touch", tmp_path / "witness"])) == (1, EBADF)
+    assert not (tmp_path / "witness").exists()

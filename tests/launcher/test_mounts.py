@@ -1,15 +1,17 @@
-"""mount, overlay, whiteout, make, tree, readonly, attach: a view of the file system that only the jail has."""
+"""mount, overlay, whiteout, make, tree, readonly, private, attach: a view of the file system that only the jail has."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from corral.jail.kernel import MOUNT_NODEV, MOUNT_NOEXEC, MOUNT_NOSUID, MOUNT_RDONLY
+from corral.jail.host import launcher_path
+from corral.jail.kernel import CLONE_NEW, MOUNT_NODEV, MOUNT_NOEXEC, MOUNT_NOSUID, MOUNT_RDONLY
 from launcher.driver import Watched, inside, launch, namespaces, opened, python, refused_step, tmpfs_on
 
 pytestmark = [pytest.mark.jail, pytest.mark.usefixtures("user_namespaces")]
@@ -389,3 +391,25 @@ def test_mounts_are_gone_with_the_run(home: Path) -> None:
     assert launch(layered(home, ".ssh"), ["true"]).returncode == 0
     assert subprocess.check_output(["cat", "/proc/self/mountinfo"], timeout=10) == before
     assert sorted(entry.name for entry in home.iterdir()) == [".netrc", ".ssh", "notes", "work"]
+
+
+# ---- private ----
+
+
+def test_what_is_mounted_in_a_copy_of_the_mounts_is_not_mounted_in_the_original(place: Path) -> None:
+    """A copy without a user namespace of its own is a peer: what is mounted in the one is mounted in the other."""
+    counted = {}
+    for first in ([], ["private"]):
+        inner = ["namespaces", CLONE_NEW["mnt"], *first, *tmpfs_on(place), "--"]
+        words = " ".join(shlex.quote(str(word)) for word in [launcher_path(), *inner])
+        script = f"mount --make-rshared / && {words} grep -c ' {place} ' /proc/$$/mountinfo"
+        as_root = ["namespaces", CLONE_NEW["user"] | CLONE_NEW["mnt"], "ids", 0, os.getuid(), 0, os.getgid()]
+        counted[len(first)] = launch([*as_root, "init"], [*SH, script]).stdout
+    assert counted == {0: b"1\n", 1: b"0\n"}
+    assert [entry.name for entry in place.iterdir()] == ["of-the-host"]
+
+
+def test_mounts_that_are_not_ours_are_not_made_private(place: Path) -> None:
+    done = launch([*namespaces(), "private", "init"], ["touch", place / "witness"])
+    assert refused_step(done) == (2, EPERM)
+    assert not (place / "witness").exists()

@@ -63,11 +63,13 @@ def begin(layers: Layers, hidden: Sequence[str] = ()) -> int:
 
 
 def end_untouched(layers: Layers) -> bool:
-    """Whether a run that has ended changed nothing; then what was sealed before still holds, and that was all. Much
-    cheaper than a seal. False if it has to be sealed, or another run goes on."""
+    """When a run has ended: whether that was all, because another one goes on, or because nothing was changed and what
+    was sealed before still holds. False if it has to be sealed, which takes much longer."""
     fd = open_lock(layers)
     try:
-        run = read_run(layers) if lock_alone(fd) else None
+        if not lock_alone(fd):
+            return True
+        run = read_run(layers)
         if run is None or run.doubt() or _has_later(layers.upper, run.t0):
             return False
         os.unlink(layers.in_sealed(RUN))

@@ -59,7 +59,7 @@ def rule_against(summary: Summary, path: str, operation: str) -> str:
     writable, _ = _deepest(holder, tuple((top, "") for top in summary.writable))
     hidden, rule = _deepest(path, summary.hidden)
     if len(hidden) > len(writable):
-        return rule
+        return rule if operation == "read" or hidden not in summary.anew else ""
     own = _own_directory(summary, path)
     if own and (operation == "read" or own not in summary.private):
         return "devices" if own == "/dev" else f"private {own}"

@@ -8,10 +8,11 @@ from _json import encode_basestring_ascii
 
 from corral.digest import digest
 from corral.errors import PolicyError
-from corral.jail.enclosure import REPLACED
+from corral.jail.enclosure import BY_NAME, REPLACED
 from corral.jail.fence import DEVICES
 from corral.jail.root import SYSTEM
 from corral.jail.scene import SUMMARY_INSIDE, TEMPORARY, layered_homes
+from corral.jail.site import is_below
 from corral.jail.survey import PROJECT_CONFIG
 from corral.paths.places import pin
 from corral.paths.sensitive import KEY_MATERIAL, ROOT_KEY_MATERIAL
@@ -38,7 +39,8 @@ USABLE_DEVICES = (*DEVICES, "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd
 class Summary(Record):
     """All paths canonical. ``private``: directories of the jail's own, writable; ``emptied``: its own, not writable;
     ``shown``: what of the host is put back into those. ``copied``: writable, and what is written there goes to a copy.
-    ``hidden``: (path, rule). ``own``: what no grant can hold."""
+    ``hidden``: (path, rule); ``anew``: those of them that the command may make again in a copy, for itself. ``own``:
+    what no grant can hold."""
 
     mode: str
     backend: str
@@ -52,6 +54,7 @@ class Summary(Record):
     copied: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
+    anew: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     grants: tuple[Grant, ...] = ()
 
@@ -102,6 +105,13 @@ def summary_of(enclosure: Enclosure) -> Summary:
     kept = [home.place.path] if home is not None and not home.copied else []
     copies = [copy.place.path for copy in (home, enclosure.review) if copy is not None and copy.copied]
     summary = summary.replace(copied=tuple(copies), writable=(*summary.writable, *copies))
+    if home is not None and home.copied:
+        by_name = (path for path, how in enclosure.hidden_paths().items() if how == BY_NAME)
+        summary = summary.replace(anew=tuple(path for path in by_name if is_below(path, home.place.path)))
+    elif home is not None:
+        granted = [*writable, *(path for path, _ in summary.read_only)]
+        gone = {path for path, _ in summary.hidden if _lies_in(path, home.place.path, granted)}
+        summary = summary.replace(hidden=tuple(pair for pair in summary.hidden if pair[0] not in gone))
     private = (*TEMPORARY, *([SHARED_MEMORY] if is_root or os.path.isdir(SHARED_MEMORY) else []), *kept)
     if policy.mode == "strict":
         granted = [place.path for place in (*enclosure.writable, *enclosure.read_only)]
@@ -111,6 +121,11 @@ def summary_of(enclosure: Enclosure) -> Summary:
         emptied=(*(p for p in ("/run", "/var/run") if _is_real(p)), *(["/dev"] if is_root else [])),
         shown=(*sorted(homes - {*kept, *copies}), *([resolver.path] if resolver is not None else [])),
     )
+
+
+def _lies_in(path: str, top: str, granted: list[str]) -> bool:
+    """Whether it lies in a directory of the jail's own and in nothing that was put into that."""
+    return is_below(path, top) and not any(is_below(path, place) for place in granted)
 
 
 def _is_real(path: str) -> bool:
@@ -249,7 +264,7 @@ def _from_fields(fields: dict[str, Any]) -> Summary:
         raise ValueError
     for name in ("read_only", "hidden"):
         fields[name] = tuple(fields[name].items())
-    for name in ("roots", "writable", "private", "emptied", "copied", "shown", "own"):
+    for name in ("roots", "writable", "private", "emptied", "copied", "shown", "anew", "own"):
         fields[name] = tuple(fields[name])
     fields["globs"] = None if fields["globs"] is None else tuple(fields["globs"])
     fields["grants"] = tuple(Grant(**grant) for grant in fields["grants"])

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Compiled = tuple[tuple[Step, ...], tuple[int, ...], bytes]
 
 REPLACED = "an empty one instead"
+BY_NAME = "by name"
 GROUPED = ("namespaces", "landlock")  # a unit of systemd's has a control group of its own
 GROUNDS = 32  # runs at once that need not set their own scene
 
@@ -199,7 +200,7 @@ class Enclosure(Survey):
         ground = self._set_scene(site, masks)
         with self._lock:
             if ground is None:
-                self._made -= 1
+                self._made = GROUNDS  # it would fail for the next run as well
                 return self.staged_ground()
             self._born[ground] = born
             return ground
@@ -396,7 +397,7 @@ class Enclosure(Survey):
         found = dict.fromkeys(masks.covered, "over-mount")
         for home, names in masks.below_home.items():
             for name in names:
-                found[f"{home}/{name}"] = "by name" if home in layered else "over-mount"
+                found[f"{home}/{name}"] = BY_NAME if home in layered else "over-mount"
         return found
 
     def hidden_count(self) -> int:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from corral.jail.host import Host
 
 
+# The launcher itself, by a name that no mount can cover: it holds the namespaces until its input ends.
+WAITING = ("/proc/self/exe", "--wait")
+
+
 class Ground(Record):
     """Descriptors of the namespaces, by kind, and of directories that only they show, by path."""
 
@@ -91,7 +95,7 @@ def furnished_ground(
     draft.add("nonewprivs", why="set-uid programs gain nothing")
     draft.add("nocaps", why="empty every capability set")
     path = launcher_path()
-    words = Plan("namespaces", tuple(draft.steps), (path, "--wait")).words()
+    words = Plan("namespaces", tuple(draft.steps), WAITING).words()
     stdin, keep = os.pipe()
     up, stdout = os.pipe()
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, stdin, 0)]

@@ -15,7 +15,7 @@ from _thread import allocate_lock
 
 from corral.errors import NotEnforceable
 from corral.jail import fence, kernel, namespaces
-from corral.jail.ground import Ground, add_held
+from corral.jail.ground import WAITING, Ground, add_held
 from corral.jail.kernel import CLONE_NEW
 from corral.jail.launch import Launch
 from corral.jail.stdio import Pipes
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from corral.jail.plan import Draft
     from corral.jail.site import Site
     from corral.policy import Policy
-
-# The launcher itself, by a name that no mount can cover.
-HOLDER = ("/proc/self/exe", "--wait")
 
 
 def compile_plan(draft: Draft, policy: Policy, site: Site, host: Host) -> None:
@@ -85,7 +82,7 @@ class SharedJail:
             return self._ground
 
     def _make(self) -> Ground:
-        plan, words = self._enclosure.launchable(HOLDER, ground=self._enclosure.staged_ground())
+        plan, words = self._enclosure.launchable(WAITING, ground=self._enclosure.staged_ground())
         if self._enclosure.policy.mode == "strict":
             # The launcher lies outside the root that the rules are about. It only waits, and commands bring their own.
             plan = plan.without("ruleset", "allow", "port", "restrict")

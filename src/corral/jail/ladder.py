@@ -135,7 +135,7 @@ def choose(
     helpful = [
         name
         for name in tried
-        if not _unfit(name, policy, host)
+        if not _unfit(name, policy)
         and (name != "landlock" or set(wanted) <= held("landlock", policy, _with_newest_landlock(host)))
     ]
     remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in helpful)
