@@ -9,6 +9,11 @@ TEST_PROGRAMS := systemd-run:systemd dbus-daemon:dbus-daemon gcc:gcc git:git bwr
 MISSING_PACKAGES = $(strip $(foreach pair,$(TEST_PROGRAMS), \
 	$(if $(shell command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
 
+# Peers that benchmarks/peers.py measures beside us. One that cannot be installed is left out, and the page says why.
+PEER_PROGRAMS := firejail:firejail socat:socat rg:ripgrep npm:npm
+MISSING_PEER_PACKAGES = $(strip $(foreach pair,$(PEER_PROGRAMS), \
+	$(if $(shell command -v $(firstword $(subst :, ,$(pair)))),,$(lastword $(subst :, ,$(pair))))))
+
 # What `make kernels` calls, in the same way.
 KERNEL_PROGRAMS := qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs depmod:kmod cpio:cpio
 MISSING_KERNEL_PACKAGES = $(strip $(foreach pair,$(KERNEL_PROGRAMS), \
@@ -22,7 +27,7 @@ OWN = $(PREFIX)/lib/corral
 RUN := $(VENV)/bin/python
 LAUNCHER := src/corral/_launcher/corral-launch
 
-.PHONY: help demo install test check docs bench soak kernels stranger release launcher test-programs kernel-programs clean
+.PHONY: help demo install test check docs bench soak kernels stranger release launcher test-programs peer-programs kernel-programs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,7 +41,7 @@ test: test-programs $(VENV)/installed-dev $(LAUNCHER) ## all tests; started by r
 install: ## for you alone, below ~/.local: corral, manual page, completion; PREFIX=DIR, EXTRAS=mcp,risk
 	@[ -n "$(PYTHON)" ] || { echo "corral needs Python 3.11 or newer; apt install python3 python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(OWN)
-	$(OWN)/bin/python -m pip install --quiet --upgrade '.[$(EXTRAS)]'
+	$(OWN)/bin/python -m pip install --quiet --upgrade '.$(if $(EXTRAS),[$(EXTRAS)])'
 	@mkdir -p $(addprefix $(PREFIX)/,bin share/man/man1 share/bash-completion/completions share/zsh/site-functions \
 		share/fish/vendor_completions.d)
 	ln -sf $(OWN)/bin/corral $(PREFIX)/bin/corral
@@ -56,8 +61,8 @@ check: $(VENV)/installed-dev launcher docs ## lint, types, a test for every numb
 docs: $(VENV)/installed-dev ## the site, in build/docs; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
-bench: test-programs $(VENV)/installed-dev $(LAUNCHER) ## launches, files, streams and verdicts, side by side with peers
-	for bench in launch files streams risk; do $(RUN) benchmarks/$$bench.py || exit 1; done
+bench: test-programs peer-programs $(VENV)/installed-dev $(LAUNCHER) ## what a jail costs, beside peers; writes docs/benchmarks; 10 minutes
+	for bench in launch files streams risk peers; do $(RUN) benchmarks/$$bench.py || exit 1; done
 
 soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 	$(RUN) -m pytest -m soak --timeout 1800
@@ -98,6 +103,12 @@ ifneq ($(MISSING_PACKAGES),)
 		{ echo "the tests need, and may not install: $(MISSING_PACKAGES)"; exit 1; }
 	apt-get update --quiet --quiet
 	DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $(MISSING_PACKAGES)
+endif
+
+peer-programs:
+ifneq ($(MISSING_PEER_PACKAGES),)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then for package in $(MISSING_PEER_PACKAGES); do \
+		DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes --no-install-recommends $$package || true; done; fi
 endif
 
 kernel-programs:

@@ -213,7 +213,7 @@ def write(result: Result, output: Path) -> None:
     from _peers.report import page
 
     output.mkdir(parents=True, exist_ok=True)
-    (output / "peers.json").write_text(json.dumps(result, indent=1) + "\n")
+    (output / "peers.json").write_text(json.dumps(result, indent=1).replace(": NaN", ": null") + "\n")
     (output / "peers.svg").write_text(svg(result))
     (output / "peers.md").write_text(page(result, COMMAND, "peers.svg"))
 

@@ -111,6 +111,9 @@ _Noreturn void refuse(int error);
 _Noreturn void report_failure(long step, int error);
 long must(long result);
 
+/* slots.c */
+long open_without_links(int at, const char *path, u64 flags, u64 resolve);
+
 /* exec.c, environ.c */
 _Noreturn void run_command(void);
 void filter_environment(void);

@@ -3,6 +3,41 @@
 
 enum { MAX_DESCRIPTOR = 0x7fffffff, MAY_BE_MISSING = 1 << 16 };
 
+/* Name by name, for where openat2 is not there: a jail of root's refuses it. */
+static long walk(int at, const char *path, u64 flags)
+{
+    long fd = sys(NR_openat, at, *path == '/' ? "/" : ".", O_PATH | O_CLOEXEC);
+    while (fd >= 0 && *path) {
+        char name[256];
+        size_t n = 0;
+        while (*path == '/')
+            path++;
+        while (path[n] && path[n] != '/' && n < sizeof name - 1)
+            name[n] = path[n], n++;
+        name[n] = 0;
+        path += n;
+        if (!n)
+            break;
+        long next = equal(name, "..") ? -EINVAL
+                    : *path && *path != '/' ? -ENAMETOOLONG
+                    : sys(NR_openat, fd, name, O_NOFOLLOW | O_CLOEXEC | (*path ? O_PATH : flags), 0);
+        sys(NR_close, fd);
+        fd = next;
+    }
+    return fd;
+}
+
+long open_without_links(int at, const char *path, u64 flags, u64 resolve)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | resolve};
+    long fd;
+    do
+        fd = sys(NR_openat2, at, path, &how, sizeof how);
+    while (fd == -EAGAIN); /* a rename elsewhere made the kernel's walk uncertain */
+    return fd == -ENOSYS && !resolve ? walk(at, path, flags) : fd;
+}
+
 /* Opened without following any link, then compared with what the planner saw: a directory that was replaced
  * since by a symlink, another directory or a mount is refused here, whoever replaced it. */
 void op_open(void)
@@ -11,14 +46,8 @@ void op_open(void)
     int from_root = equal(word[1], "/");
     if (from_root && word[2][0] != '/')
         refuse(EINVAL); /* it would mean the working directory */
-    struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC,
-        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | (number(word[3]) & ~(u64)MAY_BE_MISSING),
-    };
-    long fd;
-    do
-        fd = sys(NR_openat2, from_root ? AT_FDCWD : slot_of(1), word[2], &how, sizeof how);
-    while (fd == -EAGAIN); /* a rename elsewhere made the kernel's walk uncertain */
+    u64 resolve = number(word[3]) & ~(u64)MAY_BE_MISSING;
+    long fd = open_without_links(from_root ? AT_FDCWD : slot_of(1), word[2], O_PATH, resolve);
     struct statx st;
     if (fd == -ENOENT && number(word[3]) & MAY_BE_MISSING) {
         fill(0, -1); /* a rule on it is then left out, which only takes a right away */

@@ -22,9 +22,7 @@ static void reopen_inside(int fd)
     put_number(put(link, "/proc/self/fd/"), (u64)fd);
     long n = must(sys(NR_readlinkat, AT_FDCWD, link, path, sizeof path - 1));
     path[n] = 0;
-    struct open_how how = {.flags = O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC,
-                           .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-    int inside = (int)must(sys(NR_openat2, AT_FDCWD, path, &how, sizeof how));
+    int inside = (int)must(open_without_links(AT_FDCWD, path, O_RDONLY | O_NOCTTY | O_NONBLOCK, 0));
     struct statx outside_st = stat_of(fd), inside_st = stat_of(inside);
     if (!is_same_file(&outside_st, &inside_st))
         refuse(ESTALE);

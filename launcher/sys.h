@@ -130,6 +130,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define EISDIR 21
 #define EINVAL 22
 #define ENAMETOOLONG 36
+#define ENOSYS 38
 #define ECONNRESET 104
 #define ESTALE 116
 

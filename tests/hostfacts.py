@@ -81,6 +81,43 @@ def no_ipv6() -> bool:
     return False
 
 
+def own_control_group() -> str:
+    """The directory of the group that this process is in, in a tree of version 2; empty if there is none."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    own = next((line[3:] for line in lines if line.startswith("0::")), None)
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    tops = [words[1] for words in mounts if words[2] == "cgroup2"]
+    return f"{tops[0]}{own}".rstrip("/") if tops and own is not None else ""
+
+
+def no_control_groups() -> bool:
+    """Whether the running user cannot make a group below its own and move a process there."""
+    own = own_control_group()
+    return not own or not (os.access(own, os.W_OK) and os.access(f"{own}/cgroup.procs", os.W_OK))
+
+
+def no_memory_group() -> bool:
+    """Whether no group may be made here that counts memory, by looking at the host's own files."""
+    own = own_control_group()
+    above = os.path.dirname(own)
+    try:
+        given = Path(above, "cgroup.subtree_control").read_text().split()
+        first = not Path(own, "cgroup.type").exists() and Path(own, "cgroup.controllers").read_text().split()
+    except OSError:
+        return True
+    limits = [
+        Path(own, name) for name in ("memory.max", "memory.high", "cpu.max") if Path(own, name).exists()
+    ]
+    free = all(limit.read_text().startswith("max") for limit in limits)
+    beside = (
+        free
+        and "memory" in given
+        and os.access(above, os.W_OK)
+        and os.access(f"{above}/cgroup.procs", os.W_OK)
+    )
+    return not (beside or (first and "memory" in first and not no_control_groups()))
+
+
 def not_x86_64() -> bool:
     return platform.machine() != "x86_64"
 
@@ -155,6 +192,8 @@ FACTS: dict[str, Callable[[], bool]] = {
             no_systemd_testbed,
             no_ipv6,
             no_overlay,
+            no_control_groups,
+            no_memory_group,
             no_block_device,
             no_casefold,
             no_vfat,

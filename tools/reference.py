@@ -27,6 +27,7 @@ Made from the claims that each tier makes: what a command is kept from, and from
 `corral status` and every result list it as `not_covered`, and a policy that [demands](../concepts.md#claims) the claim
 is refused there. `corral selftest` [tries them](../selftest.md) on your machine."""
 REQUIRED = object()
+STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 ASYNC = ("AsyncLocalEnvironment", "AsyncProcess", "AsyncJob")
 
 
@@ -211,7 +212,7 @@ def _arguments(value: Callable[..., object]) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             starred = True
             shown.append("*")
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        stars = STARS.get(parameter.kind.name, "")
         starred = starred or stars == "*"
         kind = f": {parameter.annotation}" if isinstance(parameter.annotation, str) else ""
         shown.append(f"{stars}{name}{kind}{_value(parameter.default)}")
@@ -237,8 +238,8 @@ def protection() -> str:
         if mode == "off":
             parts.append("Nothing is held: the command can do all that you can.")
             continue
-        policy = Policy(mode=mode)
-        tiers = [tier for tier in (*ladder.RUNGS, "seatbelt") if not ladder._unfit(tier, policy, _host(99))]
+        policy = Policy().replace(mode=mode, network=None)
+        tiers = [tier for tier in (*ladder.RUNGS, "seatbelt") if not ladder._unfit(tier, policy)]
         rows = [
             [cell(text), *(_since(tier, policy, claim) for tier in tiers), f"`{claim}`"]
             for claim, text in claims.CLAIMS.items()

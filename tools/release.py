@@ -50,7 +50,7 @@ def build_wheel(source: Path, dist: Path, machine: str) -> Path:
     with tempfile.TemporaryDirectory() as scratch:
         shutil.unpack_archive(source, scratch)
         (project,) = Path(scratch).iterdir()
-        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(dist)]
         subprocess.run(build, cwd=project, env=variables, check=True)
     (wheel,) = dist.glob(f"*{machine}*.whl")
     return wheel

@@ -1,7 +1,8 @@
-"""`make stranger`: a new user on a fresh Debian types what the README says, with a stub as the agent; how long it takes.
+"""`make stranger`: a new user on a fresh Debian types what the README says, with a stub as the agent. Prints the time.
 
-What a stranger would have already is made before the clock runs: Debian with the packages that the README names, a clone
-of this project, and the packages that pip would fetch.
+What a stranger would have already is made before the clock runs: Debian with the packages that the README names, a
+clone of this project, and the packages that pip would fetch. DEBIAN=DIR takes a copy of one
+that debootstrap made.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def main() -> int:
 def make_machine(target: Path, scratch: Path) -> None:
     mirror = [os.environ["MIRROR"]] if "MIRROR" in os.environ else []
     words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, str(target), *mirror]
+    if "DEBIAN" in os.environ:
+        words = ["cp", "--archive", os.environ["DEBIAN"], str(target)]
     with (scratch / "debootstrap.log").open("w") as log:
         if subprocess.run(words, stdout=log, stderr=log).returncode:
             sys.exit(
@@ -86,7 +89,7 @@ def make_machine(target: Path, scratch: Path) -> None:
         "download",
         "--quiet",
         "--dest",
-        target / "opt/wheels",
+        str(target / "opt/wheels"),
         "hatchling>=1.27",
     ]
     subprocess.run(fetch, check=True, stderr=subprocess.DEVNULL)
@@ -106,8 +109,8 @@ def furnish(home: Path) -> None:
     for name in ("project", "notes", "other", ".config/tool", ".claude", ".local/bin"):
         (home / name).mkdir(parents=True)
     (home / "project/Makefile").write_text("test:\n\ttrue # TODO\n")
-    for name in ("claude", "npm"):
-        (home / ".local/bin" / name).write_text(AGENT)
+    for name, script in (("claude", AGENT), ("npm", "#!/bin/sh\n")):
+        (home / ".local/bin" / name).write_text(script)
         (home / ".local/bin" / name).chmod(0o755)
 
 

@@ -20,7 +20,8 @@ Written by `{command}` on {date}; do not edit. Every contestant is told the same
 everything readable, one workspace writable, no network. Before it is measured it must write in the workspace, must not
 write outside of it, must not reach a listening port and must pass an exit code on; without a jail the same line does
 all of that. All contestants of a table take turns in one run, each round in another order. Ratios are medians of the
-ratios within a round, over {plain}. Measured as {user}.
+ratios within a round, over {plain}. Measured as {user}. `python benchmarks/peers.py --only NAME` measures some
+of them, `--quick` with few rounds; started by root, it makes a user for the run and removes it.
 
 {machine}
 """

@@ -28,6 +28,7 @@ CLAIMS: dict[str, str] = {
     "temp": "temporary directories are shared with the host",
     "tree": "a process can outlive its run",
     "project-config": "the project's own corral.toml can be changed",
+    "memory-limit": "memory in files that no process maps is not counted against the limit",
 }
 
 NETWORK_OFF = ("tcp", "udp", "families")

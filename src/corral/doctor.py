@@ -137,10 +137,11 @@ def _openat2(host: Host) -> Finding:
 
 
 def _cgroups() -> Finding:
-    from corral.jail.cgroups import outlook
+    from corral.jail.delegation import outlook
 
     found = outlook()
-    remedy = "" if found.group else "run it below a unit of your own: systemd-run --user --scope corral …"
+    needs_unit = not found.group and os.path.isdir("/run/systemd/system")
+    remedy = "start it in a unit of your own: systemd-run --user --scope corral …" if needs_unit else ""
     return Finding(
         "cgroup v2", bool(found.group) or None, f"a limit on memory is held by {found.words}", remedy
     )

@@ -191,7 +191,7 @@ def test_to_answer_nothing_applies_nothing(desk: Desk) -> None:
 
 
 def test_of_several_jails_one_must_be_named(desk: Desk) -> None:
-    assert desk.corral().stderr.strip() == "corral: no jail has kept anything yet"
+    assert desk.corral().stderr.strip() == "corral: no jail has kept anything yet; corral run makes one"
     for name in ("one", "two"):
         desk.jail(name).run(f"echo x > {name}")
     which = desk.corral()

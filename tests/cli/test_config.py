@@ -18,7 +18,9 @@ pytestmark = pytest.mark.jail
 
 def test_init_writes_a_config_that_changes_nothing_and_only_its_owner_can_read(person: Person) -> None:
     before = person.reads_json("explain", "--json", "true")
-    assert person.reads("init") == f"wrote {person.config}\n"
+    assert (
+        person.reads("init") == f"wrote {person.config}; take the first # off a line to change what it says\n"
+    )
     assert stat.S_IMODE(person.config.stat().st_mode) == 0o600
     assert stat.S_IMODE(person.config.parent.stat().st_mode) == 0o700
     assert person.config.read_text().startswith("#")
@@ -31,7 +33,7 @@ def test_init_writes_a_config_that_changes_nothing_and_only_its_owner_can_read(p
 def test_init_keeps_a_config_that_is_there_even_a_dangling_link(person: Person) -> None:
     person.configures("# mine\n")
     before = fingerprint(person.config)
-    assert person.reads("init") == f"{person.config} is there already; nothing was changed\n"
+    assert person.reads("init").startswith(f"{person.config} is there already; nothing was changed. To see")
     assert fingerprint(person.config) == before
     person.config.unlink()
     person.config.symlink_to(person.world.outside / "not-there")
@@ -40,7 +42,9 @@ def test_init_keeps_a_config_that_is_there_even_a_dangling_link(person: Person) 
 
 
 def test_init_takes_no_arguments_and_says_where_it_cannot_write(person: Person) -> None:
-    assert person.is_refused("init", "--force") == "corral init takes no arguments"
+    assert (
+        person.is_refused("init", "--force") == "corral init takes no arguments; it writes your corral.toml"
+    )
     person.variables["CORRAL_CONFIG_DIR"] = "/proc/nowhere"
     assert person.is_refused("init").startswith("/proc/nowhere/corral.toml: ")
 
@@ -167,7 +171,10 @@ def test_where_the_tier_protects_it_nothing_waits(person: Person) -> None:
 
 
 def test_trust_takes_one_directory(person: Person) -> None:
-    assert person.is_refused("trust", "a", "b") == "corral trust takes one directory"
+    assert (
+        person.is_refused("trust", "a", "b")
+        == "corral trust takes one directory; without one, it is the one you are in"
+    )
     assert "missing" in person.is_refused("trust", "missing")
 
 

@@ -148,7 +148,7 @@ def test_a_wrong_command_line_says_what_was_meant(shell: Shell) -> None:
     assert shell.error() == "corral risk takes one command line, in a single argument"
     assert shell.error("ls", "-la").endswith("did you mean: corral risk 'ls -la'")
     assert "(did you mean --json?)" in shell.error("--jsn", "ls")
-    assert shell.error("--profile") == "--profile needs a value"
+    assert shell.error("--profile") == "--profile needs a value; try --help"
     assert shell.error("--yes", "ls") == "--yes goes with --check"
     assert shell.run("--help").stdout.startswith("usage: corral risk")
 

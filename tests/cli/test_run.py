@@ -73,7 +73,10 @@ def test_two_dashes_end_the_options(person: Person) -> None:
 def test_a_line_for_the_shell_is_one_argument(person: Person) -> None:
     assert person.reads("sh", "echo a | tr a b && echo $((1 + 1))") == "b\n2\n"
     for words in ([], ["echo", "a"]):
-        assert person.is_refused("sh", *words) == "corral sh takes one line, in a single argument"
+        assert (
+            person.is_refused("sh", *words)
+            == "corral sh takes one line, in a single argument: corral sh 'LINE'"
+        )
 
 
 def test_without_a_command_it_is_your_shell(person: Person) -> None:

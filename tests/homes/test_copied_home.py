@@ -154,3 +154,30 @@ def test_a_hidden_name_can_be_made_anew_inside(dweller: Dweller) -> None:
     dweller.says("mkdir ~/.ssh && echo k > ~/.ssh/config")
     assert dweller.says("cat ~/.ssh/config; ls ~/.ssh") == "k\nconfig\n"
     assert [entry.name for entry in (dweller.home / ".ssh").iterdir()] == ["id_test"]
+
+
+@case("jai-18")
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_was_copied_before_it_was_hidden_is_hidden_too(dweller: Dweller, kind: str) -> None:
+    (dweller.home / "d").mkdir()
+    (dweller.home / "d/secret").write_text("secret\n")
+    name = "d/secret" if kind == "file" else "d"
+    look = "cat ~/d/secret 2>&1 | head -1"
+    assert dweller.says(f"echo more >> ~/d/secret; {look}") == "secret\n"
+    for _ in range(2):
+        assert "secret\n" not in dweller.runs(f"{look}; touch ~/elsewhere", "--mask", name).stdout
+    assert dweller.says(look) == "secret\n"
+    assert "secret\n" not in dweller.runs(look, "--mask", name).stdout
+    assert (dweller.changes / "d/secret").read_text() == "secret\nmore\n"
+
+
+@case("jai-18", "jai-16")
+def test_what_was_made_under_a_hidden_name_is_the_jails_own(dweller: Dweller) -> None:
+    (dweller.home / "secret").write_text("secret\n")
+    dweller.says("echo own > ~/secret", "--mask", "secret")
+    assert dweller.says("cat ~/secret", "--mask", "secret") == "own\n"
+    with dweller.starts("echo up; read x; cat ~/secret", "--mask", "secret") as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "up\n"
+        assert dweller.says("cat ~/secret", "--mask", "secret") == "own\n"
+        assert run.communicate("go\n", timeout=20)[0] == "own\n"

@@ -6,12 +6,14 @@ import contextlib
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cases import case
+from cli.typed import CORRAL
 from homes.dweller import Dweller
 from hostfacts import landlock_abi
 from jail.world import SECRET, python
@@ -126,6 +128,17 @@ def test_another_sandbox_nests(dweller: Dweller, mode: str) -> None:
 
 
 @case("jai-71")
+@pytest.mark.parametrize("mode", ["casual", "bare"])
+def test_a_jail_of_ours_nests_and_a_copy_of_the_copy_is_refused(dweller: Dweller, mode: str) -> None:
+    corral = f"{CORRAL} run -r {sys.prefix}"
+    line = f"{corral} -m bare sh -c 'touch made; ls -A ~; ! touch /etc/made 2>/dev/null && echo held'"
+    assert dweller.says(line, "-r", sys.prefix, mode=mode) == "work\nheld\n"
+    assert (dweller.project / "made").exists()
+    done = dweller.runs(f"{corral} -m casual true", "-r", sys.prefix, mode=mode)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
+
+
+@case("jai-71")
 def test_strict_makes_no_namespaces(dweller: Dweller) -> None:
     assert dweller.runs("unshare -Urm true", mode="strict").returncode != 0
 
@@ -140,3 +153,21 @@ def test_there_is_no_privilege_to_be_had(dweller: Dweller, mode: str) -> None:
     assert {int(value, 16) for value in told.values()} == {0}
     assert dweller.runs("su -c id root < /dev/null", mode=mode).returncode != 0
     assert "uid=0" not in dweller.runs("su -c id root < /dev/null", mode=mode).stdout
+
+
+# ---- before anything runs ----
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("casual", "copy"), ("bare", "private"), ("strict", "private")])
+def test_explain_tells_of_the_home(dweller: Dweller, mode: str, kind: str) -> None:
+    told = dweller.reads_json("explain", "--json", "-m", mode, "-j", "one", "true")["home"]
+    assert (told["kind"], told["jail"], told["path"]) == (kind, "one", str(dweller.home))
+    assert (told["uid"] == str(os.getuid())) is (mode != "strict")
+    assert Path(told["kept"]).parent == dweller.jail("one")
+    text = dweller.reads("explain", "-m", mode, "-j", "one", "true")
+    assert f"home         {dweller.home}, " in text
+    assert f"jail one, kept in {told['kept']}" in text
+    assert dweller.reads_json("explain", "--json", "-m", "workspace-write", "true")["home"] == {
+        "kind": "real"
+    }
+    assert dweller.reads("jails").startswith("no jails yet")

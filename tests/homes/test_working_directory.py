@@ -130,6 +130,17 @@ def test_a_project_in_a_read_only_place_is_writable(dweller: Dweller, mode: str)
     assert (source / "p/f").exists()
 
 
+@case("jai-32")
+@pytest.mark.parametrize("mode", MODES)
+def test_grants_nest_as_deep_as_one_likes(dweller: Dweller, mode: str) -> None:
+    (dweller.project / "a/b/c/d").mkdir(parents=True)
+    line = "for place in . a a/b a/b/c a/b/c/d; do touch $place/made 2>/dev/null && echo $place; done; true"
+    options = ["-d", "a/b/c", "-r", "a/b/c/d", "-r", "a"]
+    assert dweller.says(line, *options, mode=mode) == ".\na/b/c\n"
+    assert dweller.says(line, "-r", ".", "-d", "a/b", mode=mode) == "a/b\na/b/c\na/b/c/d\n"
+    assert dweller.says(line, "-d", "a/b", mode=mode) == ".\na\na/b\na/b/c\na/b/c/d\n"
+
+
 @case("jai-35")
 @pytest.mark.parametrize("name", ["a b", "a\nb", "a:b", "a,b", "a\\b", 'a"b', os.fsdecode(b"a\xffb")])
 def test_odd_names_of_projects_and_grants_work(dweller: Dweller, name: str) -> None:

@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python3 -m kernels.boot [--user] [--append WORDS] [--timeout SECONDS] KERNEL COMMAND
 
-COMMAND is a line for bash, run as root or as uid 1000, with src/corral and what inside.py has in /opt/corral. Its output is ours
-and so is its status; 125 means that the guest did not get that far, and the end of its console is shown instead.
+COMMAND is a line for bash, run as root or as uid 1000, with src/corral and kernels.inside in /opt/corral. Its output is
+ours and so is its status; 125 means that the guest did not get that far, and the end of its console is shown instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernels.guest import KERNELS, kernel, root_image
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "src/corral"
 MEGABYTES = 1024
-TIMEOUT = 180
+TIMEOUT = 400
 NOT_RUN = 125
 
 
@@ -43,7 +43,7 @@ def boot(
                 "-accel",
                 "tcg",
                 "-cpu",
-                "Nehalem,+rdrand",
+                "Nehalem,+rdrand,-cx16",  # qemu 7.2 spoils the flags in that instruction, and the kernel dies of it
                 "-smp",
                 "1",
                 "-m",
@@ -92,7 +92,7 @@ def _pack(job: Path, command: str, *, as_user: bool) -> None:
     with tarfile.open(job, "w") as archive:
         archive.add(PACKAGE, "corral/corral", filter=ours)
         for name in ("inside.py", "inside_homes.py"):
-            archive.add(HERE / name, f"corral/{name}")
+            archive.add(HERE / name, f"corral/kernels/{name}")
         for name, text in {"job": command + "\n", **({"as-user": ""} if as_user else {})}.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(text.encode()), 0o644

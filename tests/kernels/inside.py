@@ -28,7 +28,7 @@ from corral.jail.host import Host, find_host, launcher_path
 from corral.jail.ladder import RUNGS, available, held
 from corral.jail.proofs import proven
 from corral.sandbox import Sandbox
-from inside_homes import default_run, homes_of, is_far
+from kernels.inside_homes import default_run, homes_of, is_far
 
 MODES = ("read-only", "workspace-write")
 HOME_MODES = ("casual", "bare", "strict")
@@ -316,7 +316,8 @@ def no_group_is_left(place: Workplace) -> bool:
     """Not by a run, nor by a caller that was killed while it had one: the next one sweeps that away."""
 
     def start_and_die() -> None:
-        place.environment(limits=Limits(memory=200 << 20)).start(["sleep", "300"])
+        env = place.environment(limits=Limits(memory=200 << 20))
+        process = env.start(["sleep", "300"])  # noqa: F841 - it ends when nobody has it
         os.kill(os.getpid(), signal.SIGKILL)
 
     in_a_child(start_and_die)

@@ -20,7 +20,7 @@ from kernels.boot import NOT_RUN, boot
 from kernels.guest import kernel as prepare_kernel
 from kernels.guest import root_image
 
-COMMAND = "python3 /opt/corral/inside.py"
+COMMAND = "python3 -m kernels.inside"
 ATTEMPTS = 3
 NEVER_A_GAP = {"hidden", "read-only-inside"}  # the policies here hide and narrow nothing
 OPEN_NETWORK = ("casual", "bare", "strict")
@@ -62,9 +62,8 @@ def is_as_expected(guest: dict[str, Any], identity: str) -> bool:
         print(f"{name}FAILED with status {status} after {took:.0f} s\n{output}", flush=True)
         return False
     differences = list(compare(guest, identity, found))
-    print(f"{name}{summary(found)}  {took:.0f} s  {'DIFFERS' if differences else 'ok'}", flush=True)
-    for difference in differences:
-        print(f"    {difference}", flush=True)
+    verdict = f"{name}{summary(found)}  {took:.0f} s  {'DIFFERS' if differences else 'ok'}"
+    print("\n    ".join([verdict, *differences]), flush=True)
     return not differences
 
 

@@ -16,6 +16,10 @@ from corral.changes.upper import Marks, Upper, is_whiteout
 UNTOLD_ATTRIBUTES = ("security.selinux", "security.ima", "security.evm")
 SET_ID = 0o6000
 DURING = "during"
+# No name below a longer path can be reached by it; a program can make one, step by step.
+DEEPEST = 4095 - 256
+LARGEST_INDEX = 1 << 28  # of git's; a larger one is not read into memory
+TOO_DEEP = "it lies too deep to be looked into"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,9 @@ class Comparison:
             directory = ahead.pop()
             for name in self._names(directory):
                 change, inner = self._entry(directory, name)
+                if inner is not None and len(os.fsencode(inner.path)) > DEEPEST:
+                    inner = None
+                    change = change and replace(change, conflict="doubt", why=TOO_DEEP)
                 if change is not None:
                     found[change.path] = change
                 if inner is not None:
@@ -178,6 +185,8 @@ class Comparison:
     def _is_same_index(self, path: str, before: Node, after: Node) -> bool:
         """git writes its index anew for nothing but other inode numbers and times."""
         if before.kind != FILE or os.path.basename(path) != "index" or before.layer != "lower":
+            return False
+        if after.size > LARGEST_INDEX:
             return False
         now = self._lower.node(path)
         if now is None or now.digest != before.digest:

@@ -94,6 +94,8 @@ class Patch:
         if change.kind in ("times", "attributes"):
             self._remark(f"{change.path}: {change.kind} differ")
             return
+        if self._is_too_large(change):
+            return
         old = self._old(change) if before is not None and before.kind in (FILE, LINK) else b""
         new = self._contents.after(change) if after is not None else b""
         if (
@@ -188,6 +190,15 @@ class Patch:
             f"{why} {change.path} {change.kind}: {told(change.before, old)} -> {told(change.after, new)}"
         )
 
+    def _is_too_large(self, change: Change) -> bool:
+        """Told by what is known of it: a program can leave a file that no memory holds."""
+        nodes = (change.before, change.after)
+        if self._whole or not any(node and node.kind == FILE and node.size > LARGEST_TEXT for node in nodes):
+            return False
+        told = [f"{node.size} bytes, sha256 {node.digest}" if node else "nothing" for node in nodes]
+        self._remark(f"large {change.path} {change.kind}: {told[0]} -> {told[1]}")
+        return True
+
     def _literal(self, content: bytes) -> None:
         self._line(f"literal {len(content)}")
         packed = zlib.compress(content, 9)
@@ -204,6 +215,8 @@ class Patch:
         """Both versions, and the base they came from where there is one. Nothing that `git apply` would act on."""
         self._remark(f"CONFLICT in {change.path}: {change.why}")
         if change.is_directory or (change.after is not None and change.after.kind not in (FILE, LINK)):
+            return
+        if self._is_too_large(change):
             return
         inside = self._contents.after(change)
         outside = self._contents.outside(change)

@@ -53,7 +53,7 @@ def _parsed(words: list[str]) -> tuple[str, dict[str, str]]:
             options["--help" if word == "-h" else word] = ""
         elif name in VALUED:
             if not equals and not rest:
-                raise PolicyError(f"{name} needs a value")
+                raise PolicyError(f"{name} needs a value; try --help")
             options[name] = value if equals else rest.pop(0)
         elif word in VERBS and not verbs:
             verbs.append(word)

@@ -78,7 +78,8 @@ def main(subcommand: str, words: list[str]) -> int:
     }
     if not os.path.isdir(layers.lower):
         raise PolicyError(
-            f"{layers.lower} is gone, to which the changes of this jail belong", path=layers.lower
+            f"{layers.lower} is gone, to which the changes of this jail belong; make it again, or corral jails rm JAIL",
+            path=layers.lower,
         )
     try:
         return actions[asked.action](asked, layers, paths)
@@ -125,13 +126,15 @@ def find_layers(asked: Asked) -> Layers:
     jails = os.path.join(state_directory(), "jails")
     jail = asked.values.get("jail") or _default_jail(jails)
     if "/" in jail or jail in ("", ".", ".."):
-        raise PolicyError(f"{jail!r} is no name of a jail")
+        raise PolicyError(f"{jail!r} is no name of a jail; corral jails lists them")
     base = os.path.join(jails, jail)
     home, review = remembered(base), remembered(os.path.join(base, "review"))
     if "home" in asked.switches or "review" in asked.switches:
         chosen = review if "review" in asked.switches else home
         if chosen is None:
-            raise PolicyError(f"nothing ever ran in jail {jail} that could have changed that")
+            raise PolicyError(
+                f"nothing ever ran in jail {jail} that could have changed that; leave out --home or --review"
+            )
         return chosen
     found = [layers for layers in (home, review) if layers is not None]
     if not found:
@@ -153,7 +156,7 @@ def _default_jail(jails: str) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise PolicyError("no jail has kept anything yet")
+        raise PolicyError("no jail has kept anything yet; corral run makes one")
     raise PolicyError(f"which jail? -j {' | '.join(names)}")
 
 

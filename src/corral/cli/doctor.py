@@ -88,6 +88,8 @@ def _status(policy: Policy, found: ModeFinding, backends: list[BackendFinding], 
             print(f"  not covered: {CLAIMS[claim]} ({claim})")
         for backend in backends:
             print(f"  {backend.backend}: {_standing(backend)}")
+        if not found.enforcing and policy.mode != "off":
+            print(f"next: corral doctor -m {policy.mode} has the remedy for each gap")
     return 0 if found.enforcing or policy.mode == "off" else 125
 
 
@@ -141,8 +143,11 @@ def _meanwhile(first: ModeFinding) -> str:
             f"Your mode is {first.mode}: held by {first.backend}, every demanded claim proven on this host."
         )
     if first.mode == "off":
-        return "Your mode is off: commands are not jailed."
-    return f"Your mode is {first.mode}, and nothing here holds it: corral refuses to run commands ({first.why_not})."
+        return "Your mode is off: commands are not jailed. Choose another with -m, or with mode = in your corral.toml."
+    return (
+        f"Your mode is {first.mode}, and nothing here holds it: corral refuses to run commands ({first.why_not}). "
+        "Remedies stand above, beside each NO."
+    )
 
 
 # ---- AppArmor ----

@@ -15,7 +15,7 @@ from corral.variables import scrub
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from corral.cli.setup import Ready
-    from corral.jail.cgroups import Outlook
+    from corral.jail.delegation import Outlook
     from corral.jail.plan import Plan
 
 
@@ -36,7 +36,7 @@ def memory_outlook(ready: Ready) -> Outlook | None:
     """How the limit on memory is held, where there is one and the host decides it."""
     if not ready.enclosure.wants_group():
         return None
-    from corral.jail.cgroups import outlook
+    from corral.jail.delegation import outlook
 
     return outlook()
 
@@ -52,6 +52,7 @@ def summary(ready: Ready) -> dict[str, object]:
         "backend": enclosure.choice.backend,
         "passed_over": list(enclosure.choice.passed_over),
         "workspace": enclosure.root.path,
+        "home": home_of(ready),
         "writable": [place.path for place in enclosure.writable],
         "writable_globs": enclosure.bounds,
         "read_only": [place.path for place in enclosure.read_only],
@@ -67,6 +68,32 @@ def summary(ready: Ready) -> dict[str, object]:
     }
 
 
+def home_of(ready: Ready) -> dict[str, str]:
+    """What the command has for a home, where what it writes there is kept, and who it is in it."""
+    enclosure = ready.enclosure
+    home, jail = enclosure.home, enclosure.jail
+    if home is None or jail is None:
+        return {"kind": "real"}
+    kept = jail.part("changes" if home.copied else "home")
+    kind = "copy" if home.copied else "private"
+    return {"kind": kind, "path": home.place.path, "jail": jail.name, "kept": kept, "uid": str(home.uid)}
+
+
+def _home_lines(ready: Ready) -> list[str]:
+    facts = home_of(ready)
+    if facts["kind"] == "real":
+        return []
+    what = (
+        "a copy: what is written there stays in the jail"
+        if facts["kind"] == "copy"
+        else "empty at first, and kept"
+    )
+    lines = [f"{facts['path']}, {what}", f"jail {facts['jail']}, kept in {facts['kept']}"]
+    if facts["uid"] != str(os.getuid()):
+        lines.append(f"the command is user {facts['uid']} inside, and you on disk")
+    return lines
+
+
 def as_json(ready: Ready, plan: Plan) -> str:
     import json
 
@@ -79,6 +106,7 @@ def as_text(ready: Ready, plan: Plan) -> str:
     lines = [f"mode         {facts['mode']}", f"held by      {facts['backend']}"]
     lines += [f"             passed over: {reason}" for reason in ready.enclosure.choice.passed_over]
     lines.append(f"workspace    {facts['workspace']}")
+    lines += _column("home", _home_lines(ready))
     if ready.enclosure.choice.backend == "none":
         return "\n".join([*lines, "NOT JAILED   the command can do all that you can", describe(plan)])
     writable = [place.path for place in ready.enclosure.writable] or ["nothing but what follows"]

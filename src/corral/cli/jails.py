@@ -67,10 +67,10 @@ def _parse(subcommand: str, words: list[str]) -> tuple[dict[str, str], list[str]
             raise PolicyError(f"unknown option {name}{nearest(name, known)}; try corral {subcommand} --help")
         if name not in ("--jail", "--storage"):
             if has_value:
-                raise PolicyError(f"option {name} takes no value")
+                raise PolicyError(f"option {name} takes no value; try corral {subcommand} --help")
         elif not has_value:
             if not waiting:
-                raise PolicyError(f"option {word} needs a value")
+                raise PolicyError(f"option {word} needs a value; try corral {subcommand} --help")
             value = waiting.pop(0)
         options[name] = value
     return options, rest
@@ -194,7 +194,7 @@ def _down(name: str | None, storage: str | None, *, set_aside: bool) -> int:
     """Nothing stays mounted between runs: what is left is to say who still runs, and to clean up after a crash."""
     jails = [_found(name, storage)] if name is not None else list(named.every(storage))
     if set_aside and name is None:
-        raise PolicyError("--set-aside needs -j JAIL")
+        raise PolicyError("--set-aside needs -j JAIL; corral jails lists them")
     code = 0
     for jail in jails:
         pids = _users(jail)
@@ -241,5 +241,5 @@ def _stale(name: str | None, storage: str | None) -> int:
             layers = Layers(home, jail.part("changes"), jail.part("sealed"))
             for change in list_changes(layers):
                 if change.conflict:
-                    print(harmless(f"{jail.name}: {change.path}: {change.conflict}"))
+                    print(harmless(f"{jail.name}: {change.path}: {change.why}"))
     return 0

@@ -23,7 +23,7 @@ def main(subcommand: str, words: list[str]) -> int:
         print(help_text(USAGE, OWN))
         return 0
     if given.parsed.words:
-        raise PolicyError(f"corral mcp takes no argument: {given.parsed.words[0]!r}")
+        raise PolicyError(f"corral mcp takes no argument: {given.parsed.words[0]!r}; try --help")
     if sys.stdin.isatty():
         print(
             "corral: a client speaks MCP to this on its standard input; docs/mcp.md says how", file=sys.stderr

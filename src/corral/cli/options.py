@@ -103,7 +103,7 @@ def parse(words: Sequence[str]) -> Parsed:
             if operand and not has_value:
                 value = _operand(name, rest)
             elif has_value and not operand:
-                raise PolicyError(f"option {name} takes no value")
+                raise PolicyError(f"option {name} takes no value; try --help")
             found.append((option, value))
             continue
         letters = word[1:]
@@ -125,7 +125,7 @@ def _known(name: str) -> tuple[str, str]:
 
 def _operand(name: str, rest: list[str]) -> str:
     if not rest:
-        raise PolicyError(f"option {name} needs a value")
+        raise PolicyError(f"option {name} needs a value; try --help")
     return rest.pop(0)
 
 
@@ -266,6 +266,9 @@ def limits_of(parsed: Parsed, limits: Limits) -> Limits:
     return limits.tightest(Limits(processes=None).replace(**changes))
 
 
+LIKE = {"bytes": "512M or 2G", "seconds": "90 or 1.5", "count": "200"}
+
+
 def amount(text: str, unit: str) -> float:
     scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
     number, factor = text.strip(), 1
@@ -278,5 +281,5 @@ def amount(text: str, unit: str) -> float:
     try:
         value = float(number) if unit == "seconds" else int(number)
     except ValueError:
-        raise PolicyError(f"not a number of {unit}: {text!r}") from None
+        raise PolicyError(f"not a number of {unit}: {text!r}; write it like {LIKE[unit]}") from None
     return value * factor

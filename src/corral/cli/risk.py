@@ -59,7 +59,7 @@ def _parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
             options[word] = ""
         elif name in VALUED:
             if not equals and not rest:
-                raise PolicyError(f"{name} needs a value")
+                raise PolicyError(f"{name} needs a value; try --help")
             options[VALUED[name]] = value if equals else rest.pop(0)
         else:
             raise _unknown(name)

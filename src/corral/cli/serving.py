@@ -52,9 +52,9 @@ def typed(subcommand: str, words: Sequence[str], own: OptionRows) -> Typed:
         if name in names:
             option, operand = names[name]
             if bool(equals) and not operand:
-                raise PolicyError(f"option {name} takes no value")
+                raise PolicyError(f"option {name} takes no value; try corral {subcommand} --help")
             if operand and not equals and not rest:
-                raise PolicyError(f"option {name} needs a value")
+                raise PolicyError(f"option {name} needs a value; try corral {subcommand} --help")
             found[option] = value if equals or not operand else rest.pop(0)
             continue
         others.append(word)
@@ -63,7 +63,9 @@ def typed(subcommand: str, words: Sequence[str], own: OptionRows) -> Typed:
     parsed = parse([*others, *rest])
     for option, _ in parsed.options:
         if option not in POLICY_OPTIONS:
-            raise PolicyError(f"option {option} does not go with corral {subcommand}")
+            raise PolicyError(
+                f"option {option} does not go with corral {subcommand}; try corral {subcommand} --help"
+            )
     return Typed(found, parsed)
 
 
@@ -104,7 +106,9 @@ def chosen_tools(text: str | None) -> tuple[str, ...] | None:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
         if name not in NAMES:
-            raise PolicyError(f"--tools: there is no tool {name!r}{nearest(name, NAMES)}")
+            raise PolicyError(
+                f"--tools: there is no tool {name!r}{nearest(name, NAMES)}; corral tool --list has them"
+            )
     if not names:
-        raise PolicyError("--tools needs at least one name")
+        raise PolicyError("--tools needs at least one name; corral tool --list has them")
     return names

@@ -185,14 +185,16 @@ def _descriptor(text: str) -> int:
     try:
         os.fstat(int(text))
     except OSError:
-        raise PolicyError(f"--keep-fd {text}: no such descriptor") from None
+        raise PolicyError(
+            f"--keep-fd {text}: no such descriptor; the shell opens one by {text}<FILE after the command"
+        ) from None
     return int(text)
 
 
 def _command(subcommand: str, parsed: Parsed) -> tuple[str, ...]:
     if subcommand == "sh":
         if len(parsed.words) != 1:
-            raise PolicyError("corral sh takes one line, in a single argument")
+            raise PolicyError("corral sh takes one line, in a single argument: corral sh 'LINE'")
         return ("bash", "-c", parsed.words[0])
     if parsed.words:
         return parsed.words

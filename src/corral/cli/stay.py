@@ -23,6 +23,7 @@ else:
     import _signal  # without the enums that cost 6 ms
 
 LIFE_SLOT = "1023"
+ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 
 
 def run_attached(
@@ -63,11 +64,20 @@ def run_attached(
             remove_temp(*temp)
         enclosure.close()
         if keeping is not None:
+            _listen_again()
             keeping.close()
     record(ready, 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
     if watch is not None:
         watch.tell()
     return end_like(status)
+
+
+def _listen_again() -> None:
+    """The command is gone, and with it whom signals were for. What it left may take long to look at: whoever has no
+    patience may end that, and the next `corral changes` does it."""
+    while _signal.sigtimedwait(ENDING, 0) is not None:
+        pass  # sent before the end
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, ENDING)
 
 
 def _entered(ready: Ready, variables: dict[str, str]) -> Keeping:

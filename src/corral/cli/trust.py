@@ -12,7 +12,7 @@ def main(subcommand: str, words: list[str]) -> int:
         print("usage: corral trust [DIR]     accept DIR/corral.toml as it is now")
         return 0
     if len(words) > 1:
-        raise PolicyError("corral trust takes one directory")
+        raise PolicyError("corral trust takes one directory; without one, it is the one you are in")
     from corral.config import accept_project
 
     directory = os.path.abspath(words[0] if words else ".")

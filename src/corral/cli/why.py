@@ -95,10 +95,10 @@ def address_of(target: str) -> str | None:
     found = _ADDRESS.fullmatch(target)
     if found is None:
         if is_url:
-            raise PolicyError(f"no host and port in {target}")
+            raise PolicyError(f"no host and port in {target}; write it like example.com:443")
         return None
     if int(found["port"]) > 65535:
-        raise PolicyError(f"no such port: {found['port']}")
+        raise PolicyError(f"no such port: {found['port']}; they go from 1 to 65535")
     return target
 
 

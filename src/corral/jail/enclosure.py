@@ -10,7 +10,7 @@ import os
 import select
 from _thread import allocate_lock
 
-from corral.errors import PolicyError
+from corral.errors import NotEnforceable, PolicyError
 from corral.jail import fence, landlock, namespaces, scene
 from corral.jail.ground import Ground, furnished_ground
 from corral.jail.layer import Layer, make_layer
@@ -115,6 +115,8 @@ class Enclosure(Survey):
         that is not ours, whose environment is scrubbed by the launcher and whose death ends the run. ``group``: as
         if it had a control group of that kind; only to be shown."""
         plan = self._planned(argv, self._steps(cwd, inline or wrapped, None, group=group))
+        if inline or wrapped:
+            plan = self._without_group(plan)
         if not wrapped:
             return plan
         front: list[Step] = [(("parent",), "end with whoever started us")]
@@ -125,6 +127,18 @@ class Enclosure(Survey):
         given = {rule.name for rule in self.policy.environment if rule.verb == "set"}
         scrubbing += [(("unset", name), "the environment") for name in own if name not in given]
         return plan.replace(steps=(*front, *scrubbing, *plan.steps))
+
+    def _without_group(self, plan: Plan) -> Plan:
+        """A plan that travels as arguments inherits nothing, and nobody would remove its control group."""
+        if not self.wants_group() or "memory-limit" not in plan.covered:
+            return plan
+        if "memory-limit" in self.policy.demands:
+            raise NotEnforceable(
+                "a prefix of a command has no control group to count its memory (memory-limit); run the command "
+                "through Corral"
+            )
+        covered = tuple(claim for claim in plan.covered if claim != "memory-limit")
+        return plan.replace(covered=covered, not_covered=(*plan.not_covered, "memory-limit"))
 
     def launchable(
         self,

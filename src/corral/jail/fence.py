@@ -195,5 +195,7 @@ def add_privileges(
         refused_families=refused,
         shared_with_host=shared_with_host,
         nesting=nesting,
+        # Whoever reaches such a file outside, where nothing is nosuid, would be root.
+        set_id=not host.is_root,
     )
     draft.add("seccomp", program.hex(), why="refuse the system calls of the baseline filter")

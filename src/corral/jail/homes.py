@@ -92,7 +92,9 @@ def check_copies(policy: Policy, host: Host, root: str, homes: tuple[str, ...]) 
 def survey_home(of: Survey, jail: NamedJail) -> Home:
     policy, host = of.policy, of.host
     if not of.homes:
-        raise NotEnforceable(f"mode {policy.mode} needs a home directory, and there is none ($HOME)")
+        raise NotEnforceable(
+            f"mode {policy.mode} needs a home directory, and there is none; set HOME, or use -m workspace-write"
+        )
     place = of._home_places[-1]
     if policy.mode == "casual":
         return _copied(of, jail, place, "home", ("changes", "work"), INSTEAD_OF_A_COPY)
@@ -122,7 +124,7 @@ def _owners(of: Survey) -> int:
     ground = owners_ground(of.host, STRICT_ID, STRICT_ID)
     if ground is None:
         raise NotEnforceable(
-            "strict as root needs a user namespace that maps owners, and the kernel gives none"
+            "strict as root needs a user namespace that maps owners, and the kernel gives none; use -m workspace-write"
         )
     of._grounds_held.append(ground)
     return ground.held[0][1]
@@ -173,3 +175,32 @@ def _with_account(jail: NamedJail, path: str, home: str) -> str:
         file.write(content)
     os.rename(temporary, target)
     return target
+
+
+def copies_to_cover(home: Home, names: tuple[str, ...], *, starts: bool) -> tuple[str, ...]:
+    """Hidden names of which the jail has a copy from before they were hidden. What it made under such a name itself,
+    while the real one was hidden, is its own and stays. ``starts``: a run begins, so what is found is remembered."""
+    upper = home.layers[0].path
+    memory = os.path.join(os.path.dirname(upper), "masked")
+    try:
+        with open(memory, "rb") as file:
+            known = set(os.fsdecode(file.read()).split("\0"))
+    except FileNotFoundError:
+        known = set()
+    copies = [name for name in names if name not in known and _is_copy(upper, home.place.path, name)]
+    own = set(names).difference(copies)
+    if starts and own != known:
+        temporary = f"{memory}-{os.urandom(6).hex()}"
+        with open(temporary, "wb") as file:
+            file.write(os.fsencode("\0".join(sorted(own))))
+        os.rename(temporary, memory)
+    return tuple(os.path.join(home.place.path, name) for name in copies)
+
+
+def _is_copy(upper: str, real: str, name: str) -> bool:
+    try:
+        there = os.lstat(os.path.join(upper, name))
+        os.lstat(os.path.join(real, name))
+    except OSError:
+        return False
+    return not stat.S_ISCHR(there.st_mode)  # which says that the jail removed it

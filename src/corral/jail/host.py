@@ -104,6 +104,7 @@ def _trial(home: str, *, proc: bool, overlay: bool) -> Plan:
         top = draft.fill("mount", "tmpfs", "mode=755", MOUNT_NOSUID | MOUNT_NODEV, why="namespaces")
         # Before 6.15 a layer must be mounted where the overlay is made.
         draft.add("attach", top, draft.open_path("/tmp", stat.S_IFDIR, "overlay"), why="overlay")
+        draft.add("whiteout", top, "hidden", why="overlay")  # a filter around us may refuse that alone
         draft.fill("overlay", top, bottom, MOUNT_RDONLY, why="overlay")
     draft.add("readonly", why="namespaces")
     if proc:

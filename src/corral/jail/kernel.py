@@ -71,12 +71,16 @@ RLIMIT = {"cpu": 0, "file_size": 1, "data": 2, "processes": 6, "open_files": 7}
 
 # ---- system calls the filter names: x86_64, aarch64 (-1: does not exist there) ----
 SYSCALLS: dict[str, tuple[int, int]] = {
+    "open": (2, -1),
     "ioctl": (16, 29),
     "shmget": (29, 194),
     "socket": (41, 198),
     "clone": (56, 220),
     "semget": (64, 190),
     "msgget": (68, 186),
+    "creat": (85, -1),
+    "chmod": (90, -1),
+    "fchmod": (91, 52),
     "ptrace": (101, 117),
     "mknod": (133, -1),
     "pivot_root": (155, 41),
@@ -92,7 +96,9 @@ SYSCALLS: dict[str, tuple[int, int]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
+    "openat": (257, 56),
     "mknodat": (259, 33),
+    "fchmodat": (268, 53),
     "unshare": (272, 97),
     "perf_event_open": (298, 241),
     "open_by_handle_at": (304, 265),
@@ -113,8 +119,10 @@ SYSCALLS: dict[str, tuple[int, int]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "clone3": (435, 435),
+    "openat2": (437, 437),
     "pidfd_getfd": (438, 438),
     "mount_setattr": (442, 442),
+    "fchmodat2": (452, 452),
     "open_tree_attr": (467, 467),
 }
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}

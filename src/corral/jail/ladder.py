@@ -28,6 +28,9 @@ REMEDIES = {
     "systemd-run": "log in where a systemd user manager with a message bus runs, and may make user namespaces",
     "seatbelt": "that tier is macOS's own; leave the backend to Corral",
 }
+GROUP_REMEDY = (
+    "start it where a control group may be made, which `corral doctor` tells, or do not demand memory-limit"
+)
 
 
 def _with_newest_landlock(host: Host) -> Host:
@@ -80,6 +83,26 @@ def _uncopied(policy: Policy, host: Host) -> str:
 
 
 def held(backend: str, policy: Policy, host: Host) -> set[str]:
+    """What the tier says it holds, and whether the kernel counts all memory of a run that has a limit."""
+    claimed = _claimed(backend, policy, host)
+    return claimed | {"memory-limit"} if _counts_memory(backend, policy) else claimed
+
+
+def _counts_memory(backend: str, policy: Policy) -> bool:
+    if policy.limits.memory is None:
+        return True  # there is nothing to escape
+    if backend == "seatbelt":
+        return False
+    if backend == "systemd-run":
+        from corral.jail.properties import delegated
+
+        return "memory" in delegated()
+    from corral.jail.cgroups import usable_delegation
+
+    return usable_delegation() is not None
+
+
+def _claimed(backend: str, policy: Policy, host: Host) -> set[str]:
     from corral.jail import landlock, namespaces
 
     if backend == "systemd-run":
@@ -139,6 +162,8 @@ def choose(
         and (name != "landlock" or set(wanted) <= held("landlock", policy, _with_newest_landlock(host)))
     ]
     remedies = "; or ".join(REMEDIES["old" if old and name == "namespaces" else name] for name in helpful)
+    if "memory-limit" in wanted and not any(_counts_memory(name, policy) for name in tried):
+        remedies = GROUP_REMEDY
     if "{}" in remedies:
         from corral.jail.closed import namespace_remedy
 

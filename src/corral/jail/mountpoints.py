@@ -22,10 +22,13 @@ def make_mount_points(covering: Place, top: str, places: Iterable[Place]) -> Non
         below = place.path[len(top) + 1 :]
         made = pin_beneath(covering, below if place.is_directory else os.path.dirname(below), create=True)
         if made is None:
-            raise NotEnforceable(f"{covering.path}/{below} cannot be made", path=place.path)
+            raise NotEnforceable(
+                f"{covering.path}/{below} cannot be made; make it yourself, or leave the grant out",
+                path=place.path,
+            )
         if not place.is_directory:
             # Made, never opened: a FIFO that an earlier run left there would keep us waiting.
-            try:
+            try:  # noqa: SIM105 - contextlib is not on the path of a run
                 os.mknod(os.path.basename(below), stat.S_IFREG | 0o600, dir_fd=made.fd)
             except FileExistsError:
                 pass

@@ -6,6 +6,7 @@ sealed/           what the changed files were before, for whoever looks at the c
 review/           the same three for a workspace under review
 stage/            empty; where a running jail mounts what its runs share, seen by nobody else
 about             the mode it was made with, and for which directory
+masked            hidden names under which it has nothing of the real home
 lock, holders/    who runs in it now
 """
 

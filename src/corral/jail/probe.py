@@ -37,7 +37,7 @@ LONGEST_ANSWER = 1 << 16
 
 _FILE_ATTEMPTS = tuple(attempts.FILES)
 # claim: (attempts that must be refused, attempts that must work). A packet into an empty network is sent and arrives
-# nowhere: of UDP only the host can tell.
+# nowhere: of UDP only the host can tell. So it is with the limit on memory: a control group is tried where it is made.
 TRIED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "writes": (_FILE_ATTEMPTS, tuple(f"may_{name}" for name in _FILE_ATTEMPTS)),
     "truncate": (("truncate",), ("may_truncate",)),
@@ -61,6 +61,7 @@ TRIED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ipc": (("ipc",), ("may_make-reg",)),
     "temp": (("temp",), ("may_temp",)),
     "tree": ((), ("may_tree",)),
+    "memory-limit": ((), ()),
 }
 
 

@@ -56,6 +56,11 @@ def add_scene(view: View, policy: Policy, site: Site, host: Host, masks: Masks) 
         if home not in homes
         for name in names
     )
+    own = site.home
+    if own is not None and own.copied and own.place.path in homes:
+        from corral.jail.homes import copies_to_cover
+
+        covered += copies_to_cover(own, masks.below_home.get(own.place.path, ()), starts=bool(site.stage))
     scratch = _Scratch(view, policy)
     empties = {}
     if covered:

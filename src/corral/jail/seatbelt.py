@@ -122,6 +122,8 @@ def claims(policy: Policy) -> set[str]:
         held.add("ipc")
     if policy.network == "off":
         held |= {"tcp", "udp", "families"}
+    if policy.limits.memory is None:
+        held.add("memory-limit")  # there is none to escape
     return held
 
 
@@ -192,7 +194,7 @@ def _places(policy: Policy, root: str, temp: str | None, own_homes: tuple[str, .
         elif grant.access == "none":
             granted.pop(os.path.realpath(path), None)
         elif not os.path.lexists(path) and grant.missing == "refuse":
-            raise PolicyError(f"grant {path}: there is nothing", path=path)
+            raise PolicyError(f"grant {path}: there is nothing; make it, or leave the grant out", path=path)
         elif os.path.lexists(path) or grant.missing == "create":
             granted[os.path.realpath(path)] = "WRITABLE_ROOT" if grant.access == "rw" else "READ_ONLY"
     if temp is not None:

@@ -14,7 +14,8 @@ from corral.jail.kernel import ARCHITECTURES, CLONE_NEW, SYSCALLS
 EPERM, ENOSYS, EACCES, EAFNOSUPPORT = 1, 38, 13, 97
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
-S_IFMT, S_IFCHR, S_IFBLK = 0o170000, 0o020000, 0o060000
+S_IFMT, S_IFCHR, S_IFBLK, SET_ID = 0o170000, 0o020000, 0o060000, 0o6000
+O_CREAT, O_TMPFILE = 0o100, 0o20000000
 
 # Refused in every jail, whatever the arguments.
 ALWAYS: dict[str, int] = {
@@ -34,6 +35,17 @@ NESTING: dict[str, int] = {
 SHARED_WITH_HOST: dict[str, int] = {
     **dict.fromkeys(("ptrace", "process_vm_readv", "process_vm_writev"), EPERM),
     **dict.fromkeys(("shmget", "semget", "msgget", "mq_open"), EPERM),
+}
+
+# Where each call has the mode of a file, and where it says that one is made.
+MODES: dict[str, tuple[int, ...]] = {
+    "chmod": (1,),
+    "fchmod": (1,),
+    "fchmodat": (2,),
+    "fchmodat2": (2,),
+    "creat": (1,),
+    "open": (2, 1),
+    "openat": (3, 2),
 }
 
 _LD, _JEQ, _JGE, _JSET, _AND, _RET = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -65,6 +77,14 @@ def _refuse_values(
 
 def _refuse_flag(index: int, flag: int, error: int) -> list[Instruction]:
     return [_argument(index), (_JSET, _errno(error), "allow", flag)]
+
+
+def _refuse_set_id(mode: int, flags: int = -1) -> list[Instruction]:
+    """``flags``: an argument without which the mode is not looked at: whether a file is made at all."""
+    made: list[Instruction] = (
+        [_argument(flags), (_JSET, "", "allow", O_CREAT | O_TMPFILE)] if flags >= 0 else []
+    )
+    return made + _refuse_flag(mode, SET_ID, EPERM)
 
 
 def _socket_families(allowed: tuple[int, ...], refused: tuple[int, ...]) -> list[Instruction]:
@@ -124,16 +144,24 @@ def build_filter(
     refused_families: tuple[int, ...],
     shared_with_host: bool,
     nesting: bool,
+    set_id: bool = True,
 ) -> bytes:
-    """The filter for one jail. ``nesting``: user namespaces stay open inside."""
+    """The filter for one jail. ``nesting``: user namespaces stay open inside. ``set_id``: files may be made that run
+    with the rights of their owner."""
     column, audit_arch = ARCHITECTURES[machine]
     plain = {**ALWAYS, **(SHARED_WITH_HOST if shared_with_host else {}), **({} if nesting else NESTING)}
+    if not set_id:
+        plain["openat2"] = ENOSYS  # the mode lies in memory; programs fall back to openat
     looked_at: dict[str, list[Instruction]] = {
         "ioctl": _refuse_values(1, (TIOCSTI, TIOCLINUX), EPERM),
         "mknod": _refuse_values(1, (S_IFCHR, S_IFBLK), EPERM, mask=S_IFMT),
         "mknodat": _refuse_values(2, (S_IFCHR, S_IFBLK), EPERM, mask=S_IFMT),
         "socket": _socket_families(families, refused_families),
     }
+    if not set_id:
+        looked_at |= {name: _refuse_set_id(*where) for name, where in MODES.items()}
+        for name, index in (("mknod", 1), ("mknodat", 2)):
+            looked_at[name] = [_argument(index), (_JSET, _errno(EPERM), "", SET_ID), *looked_at[name]]
     if not nesting:
         looked_at["clone"] = looked_at["unshare"] = _refuse_flag(0, CLONE_NEW["user"], EPERM)
     verdicts = {name: _errno(error) for name, error in plain.items()} | {name: name for name in looked_at}

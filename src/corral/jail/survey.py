@@ -131,11 +131,11 @@ class Survey:
             writable = [*self._writable_in_roots(), *writable]
         covered = [r for r in self.roots if not any(is_below(r.path, w.path) for w in writable)]
         covered = [r for r in covered if any(is_below(r.path, top) for top in PRIVATE_PLACES)]
-        self.writable = tuple(_without_nested(writable))
         self.read_only = (
             *covered,
             *(place for access, place in granted.values() if access == "ro" and place),
         )
+        self.writable = tuple(_without_nested(writable, self.read_only))
         for place in (*self.writable, *self.read_only):
             self._refuse_trust_anchors(place, is_writable=place in self.writable)
 
@@ -278,10 +278,13 @@ def _refuse_planted(given: str, path: str, tops: list[str]) -> None:
                 )
 
 
-def _without_nested(places: list[Place]) -> list[Place]:
-    """Writable places inside writable places add nothing."""
+def _without_nested(writable: list[Place], read_only: tuple[Place, ...]) -> list[Place]:
+    """Writable places inside writable places add nothing, unless a read-only one lies between."""
+    narrowed = {place.path for place in read_only}
     kept: list[Place] = []
-    for place in sorted(places, key=lambda p: p.path.split("/")):
-        if not any(is_below(place.path, other.path) for other in kept):
+    for place in sorted(writable, key=lambda p: p.path.split("/")):
+        above = [path for path in (*narrowed, *(other.path for other in kept)) if is_below(place.path, path)]
+        nearest = max(above, key=len, default="")
+        if not nearest or (nearest in narrowed and nearest != place.path):
             kept.append(place)
     return kept

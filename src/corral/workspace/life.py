@@ -49,7 +49,8 @@ def create(
     found = repository_of(repository)
     if os.path.lexists(os.path.join(found.common, "reftable")):
         raise PolicyError(
-            f"{found.common} keeps all its refs in one place (reftable); one branch cannot be granted there"
+            f"{found.common} keeps all its refs in one place (reftable); one branch cannot be granted there. "
+            "`git refs migrate --ref-format=files` changes that"
         )
     path = os.path.join(os.path.realpath(directory or default_directory()), name)
     if os.path.lexists(path):

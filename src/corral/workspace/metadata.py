@@ -93,7 +93,9 @@ def claim(name: str) -> None:
     """Take the name, or refuse if it is taken."""
     path = _file(name)
     if made_state_directory() is None:
-        raise PolicyError(f"{state_directory()} cannot be written; workspaces are remembered there")
+        raise PolicyError(
+            f"{state_directory()} cannot be written, and workspaces are remembered there; set CORRAL_STATE_DIR"
+        )
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
