@@ -67,7 +67,7 @@ bench: test-programs peer-programs $(VENV)/installed-dev $(LAUNCHER) ## what a j
 soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 	$(RUN) -m pytest -m soak --timeout 1800
 
-kernels: kernel-programs $(LAUNCHER) ## probe, ladder and claims on other kernels, emulated; some minutes
+kernels: kernel-programs $(LAUNCHER) ## probe, ladder, claims and modes on other kernels, emulated; some minutes
 	PYTHONPATH=src:tests $(PYTHON) -m kernels.run_kernels $(KERNELS)
 
 stranger: $(VENV)/installed-dev ## the README as a new user on a fresh Debian, with a stub as the agent; takes root, debootstrap and the network

@@ -188,7 +188,7 @@ def installed(tools: Path) -> dict[str, str]:
     return absent
 
 
-def machine(load: float, user: str) -> dict[str, Any]:
+def machine(load: float, user: str, quick: bool) -> dict[str, Any]:
     described = dict(
         line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line
     )
@@ -204,6 +204,7 @@ def machine(load: float, user: str) -> dict[str, Any]:
         "user": user,
         "date": time.strftime("%Y-%m-%d"),
         "load": f"{load:.1f}",
+        "quick": quick,
         "busy": load > BUSY_LOAD * cores,
     }
 
@@ -255,7 +256,7 @@ def main() -> int:
         result = one.ask("measure", words, absent, become=True)
         result |= one.ask("memory", words, result["absent"], become=False)
         user = "an ordinary user" if one.person.pw_uid else "root"
-        result["machine"] = machine(load, user)
+        result["machine"] = machine(load, user, asked.quick)
     write(result, asked.output)
     print((asked.output / "peers.md").read_text())
     return 0

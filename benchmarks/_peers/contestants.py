@@ -213,7 +213,9 @@ def version_of(contestant: Contestant, place: Place) -> str:
         raise FileNotFoundError(f"{os.path.basename(words[0])} is not there")
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        telling = [line for line in lines if "rror" in line]  # Node ends with its own version
+        raise RuntimeError((telling or lines or [f"exit code {done.returncode}"])[-1].strip())
     first = (done.stdout.strip().splitlines() or [""])[0]
     numbers = [word.strip("()v") for word in first.split() if word.strip("()v")[:1].isdigit()]
     return numbers[0] if numbers else first

@@ -43,7 +43,8 @@ def _from_npm(directory: Path) -> dict[str, str]:
     if not shutil.which("npm"):
         return dict.fromkeys(NPM, "npm is not there")
     directory.mkdir()
-    command = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]
+    (directory / "package.json").write_text("{}\n")  # without one, each package would push out the one before
+    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]
     absent = {}
     for name, package in NPM.items():
         if why := _failure([*command, str(directory), package]):
@@ -52,7 +53,7 @@ def _from_npm(directory: Path) -> dict[str, str]:
 
 
 def _failure(command: list[str]) -> str | None:
-    """The last line that it said, which tells the reason in both installers."""
+    """What it said: npm tells the reason first, pip last."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, cwd="/")
     except subprocess.TimeoutExpired:
@@ -60,4 +61,5 @@ def _failure(command: list[str]) -> str | None:
     if not done.returncode:
         return None
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return f"not installed: {lines[-1].strip()}" if lines else f"not installed: exit code {done.returncode}"
+    told = lines[0 if command[0] == "npm" else -1].strip() if lines else ""
+    return f"not installed: {told}" if told else f"not installed: exit code {done.returncode}"

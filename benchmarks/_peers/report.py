@@ -26,7 +26,10 @@ of them, `--quick` with few rounds; started by root, it makes a user for the run
 {machine}
 """
 BUSY = """
-**The machine was busy (load {load}): the ratios say something, the times do not.**
+**The machine was busy (load {load}): neither times nor ratios are to be trusted.**
+"""
+QUICK = """
+**A trial with few rounds (`--quick`): it shows that all of it runs, not how fast.**
 """
 NOTES = {
     "line": "A whole launch of `true` from the command line. CPU: of the process and all it waited for. "
@@ -55,6 +58,8 @@ def page(result: Result, command: str, plot: str) -> str:
     )
     if machine["busy"]:
         head += BUSY.format(load=machine["load"])
+    if machine["quick"]:
+        head += QUICK
     sections = [
         head,
         _section("Who takes part", "", ("contestant", "version", "remark"), _who(result)),

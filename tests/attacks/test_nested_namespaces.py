@@ -39,7 +39,7 @@ for top in ("/", os.path.dirname(home), home, os.path.dirname(covered)):
         print("as a layer", top)
 for path in (f"{home}/.ssh/id_test", covered, "/proc/1/root/etc/passwd", "/proc/1/environ"):
     try:
-        print("read", open(path).read())
+        print(*["read"] * bool(text := open(path).read()), text, end="")
     except OSError:
         pass
 os.mkdir("/tmp/own")

@@ -64,7 +64,7 @@ def sample() -> dict[str, Any]:
     works = {**launches, "slow peer": {"median": float("nan"), "p95": float("nan"), "ratio": float("nan")}}
     machine = dict.fromkeys(("cpu", "system", "kernel", "python", "user", "date"), "some")
     return {
-        "machine": {**machine, "cores": 2, "load": "0.1", "busy": False},
+        "machine": {**machine, "cores": 2, "load": "0.1", "busy": False, "quick": False},
         "versions": dict.fromkeys(launches, "1.0"),
         "absent": {"absent peer": "not installed: no such package"},
         "remarks": {},
@@ -86,6 +86,7 @@ def test_the_page_names_who_was_measured_who_failed_and_who_is_absent(part: Any)
     assert "| slow peer | " + " | ".join(["failed"] * len(JOBS)) + " |" in page
     assert "| corral, namespaces | 60 KB |" in page
     assert "busy" not in page
+    assert "**A trial with few rounds" not in page
 
 
 def test_the_plot_is_well_formed_and_a_longer_launch_has_a_longer_bar(part: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from changes.field import Field
 from corral.changes import Layers, begin
+from corral.cli.changes import parse
 
 pytestmark = pytest.mark.jail
 
@@ -267,3 +268,11 @@ def on_a_terminal(desk: Desk, *words: str, pager: str) -> bytes:
         assert process.wait() == 0
     os.close(main)
     return b"".join(pieces)
+
+
+def test_the_verb_may_come_after_the_options() -> None:
+    for words in (["-j", "one", "diff", "a"], ["diff", "-j", "one", "a"]):
+        asked = parse(words)
+        assert (asked.action, asked.values, asked.paths) == ("diff", {"jail": "one"}, ("a",))
+    assert parse(["--", "list"]).paths == ("list",)
+    assert parse(["a", "list"]).action == "list"

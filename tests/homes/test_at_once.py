@@ -164,6 +164,14 @@ def test_changes_that_cannot_be_mounted_are_named_and_can_be_set_aside(dweller: 
     assert (aside / "changes/kept").read_text() == "x\n"
 
 
+def test_a_private_home_can_be_set_aside_too(dweller: Dweller) -> None:
+    dweller.says("echo x > ~/kept", "-j", "one", mode="bare")
+    dweller.reads("down", "-j", "one", "--set-aside")
+    assert dweller.says("ls -A ~", "-j", "one", mode="bare") == "work\n"
+    (aside,) = dweller.jail("one").glob("aside-*")
+    assert (aside / "home/kept").read_text() == "x\n"
+
+
 @case("jai-80")
 @pytest.mark.parametrize("launches", [40, pytest.param(1000, marks=pytest.mark.soak)])
 def test_many_launches_leave_nothing(dweller: Dweller, launches: int) -> None:

@@ -266,12 +266,12 @@ def test_a_limit_that_only_a_sum_holds_is_a_gap_that_is_told(backend: str, world
 
 
 def test_a_group_can_be_demanded(backend: str, world: World) -> None:
-    demand = {"limits": Limits(memory=200 << 20), "demands": ("memory-limit",)}
+    limits, demands = Limits(memory=200 << 20), ("memory-limit",)
     if cgroups.usable_delegation() is None:
         with pytest.raises(NotEnforceable, match=r"no process maps.*Remedy: start it where a control group"):
-            world.environment(backend, **demand)
+            world.environment(backend, limits=limits, demands=demands)
     else:
-        with world.environment(backend, **demand) as environment:
+        with world.environment(backend, limits=limits, demands=demands) as environment:
             assert environment.run(["true"]).ok
 
 

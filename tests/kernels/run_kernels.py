@@ -25,10 +25,12 @@ ATTEMPTS = 3
 NEVER_A_GAP = {"hidden", "read-only-inside"}  # the policies here hide and narrow nothing
 OPEN_NETWORK = ("casual", "bare", "strict")
 NETWORK_OFF = {"tcp", "udp"}
+# Casual and bare do without rules about files, so that other sandboxes nest in them.
+BY_FILE_RULES = {"devices", "pathname-sockets"}
 # Claims that a mode does not make anywhere, and one that without a network of its own is Landlock's.
 NOT_MADE = {
-    "casual": {*NETWORK_OFF, "families", "devices"},
-    "bare": {*NETWORK_OFF, "families", "devices"},
+    "casual": {*NETWORK_OFF, "families", *BY_FILE_RULES},
+    "bare": {*NETWORK_OFF, "families", *BY_FILE_RULES},
     "strict": {*NETWORK_OFF, "families"},
 }
 ABSTRACT_SOCKETS_ABI = 6
@@ -81,7 +83,7 @@ def boot_patiently(series: str, identity: str, append: str) -> tuple[int, str]:
 def summary(found: dict[str, Any]) -> str:
     if "abi" not in found:
         return f"{'home on NFS':<57}runs: {len(found['homes']):<3}"
-    tiers = dict.fromkeys(mode["tier"] for mode in found["modes"].values())
+    tiers = dict.fromkeys(mode["tier"] for mode in found["modes"].values() if mode["tier"] != "none")
     proven = [
         f"{tier} {len(modes['workspace-write']['proven'])}/{len(CLAIMS)}"
         for tier, modes in found["proofs"].items()
@@ -89,7 +91,7 @@ def summary(found: dict[str, Any]) -> str:
     runs = [value for tier in found["runs"].values() for value in tier.values()] + list(
         found["homes"].values()
     )
-    taken = "refused" if list(tiers) == ["none"] else f"takes {', '.join(tiers)}"
+    taken = f"takes {', '.join(tiers)}" if tiers else "refused"
     return f"ABI {found['abi']:<3}{taken:<17}proven: {', '.join(proven) or 'none':<33}runs: {len(runs):<3}"
 
 
@@ -125,7 +127,9 @@ def compare_mode(
     yield from differ(f"{mode}: tier", tier, found["tier"])
     if found["tier"] == "none":
         words = (
-            ["does not run as root"] if is_closed else guest.get("refusals", {}).get(mode, guest["refusal"])
+            ["does not run as root"]
+            if is_closed
+            else guest.get("refusals", {}).get(mode, guest.get("refusal", []))
         )
         yield from missing_words(f"{mode}: refusal", words, found["refusal"])
     elif found["tier"] == tier:

@@ -84,12 +84,15 @@ def _has_later(top: str, t0: int) -> bool:
         return True
     waiting = [top]
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.stat(follow_symlinks=False).st_ctime_ns >= t0:
-                    return True
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.stat(follow_symlinks=False).st_ctime_ns >= t0:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            return True  # closed to its owner, or too deep for a path: whoever seals it can look there
     return False
 
 

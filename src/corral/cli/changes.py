@@ -91,7 +91,7 @@ def main(subcommand: str, words: list[str]) -> int:
 
 def parse(words: Sequence[str]) -> Asked:
     rest = list(words)
-    action = rest.pop(0) if rest and rest[0] in ACTIONS else "list"
+    action = ""
     switches: set[str] = set()
     values: dict[str, str] = {}
     paths: list[str] = []
@@ -109,8 +109,11 @@ def parse(words: Sequence[str]) -> Asked:
             values[VALUES[name]] = value
         elif word.startswith("-") and word != "-":
             raise PolicyError(f"corral changes does not take {word}; try --help, or -- before a path")
+        elif not action and not paths and word in ACTIONS:
+            action = word
         else:
             paths.append(word)
+    action = action or "list"
     for name in (*switches, *values):
         if ONLY_FOR.get(name, action) != action:
             raise PolicyError(f"--{name.replace('_', '-')} is for corral changes {ONLY_FOR[name]}")

@@ -221,7 +221,7 @@ def _clean_work(jail: NamedJail) -> None:
 def _aside(jail: NamedJail) -> str:
     moved = jail.part(f"aside-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}")
     os.mkdir(moved, 0o700)
-    for part in ("changes", "work", "sealed", "review"):
+    for part in ("changes", "work", "home", "sealed", "review", "masked"):
         if os.path.lexists(jail.part(part)):
             os.rename(jail.part(part), os.path.join(moved, part))
     return moved

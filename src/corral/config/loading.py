@@ -88,7 +88,10 @@ def _user_sources(user: str | os.PathLike[str] | None, command: str | None) -> l
         path = os.path.abspath(os.fspath(user))
         found = read(path, follow=True)
         if found is None:
-            raise ConfigError(f"{shown_path(path)}: no such config file", path=path)
+            raise ConfigError(
+                f"{shown_path(path)}: no such config file; --config-optional passes over a missing one",
+                path=path,
+            )
         return _with_includes([found])
     found = read(_user_file(), follow=True)
     sources = [] if found is None else [found]

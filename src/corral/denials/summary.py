@@ -177,10 +177,15 @@ def _mask_rules(enclosure: Enclosure) -> dict[str, str]:
             wanted.append((path, f"hide {grant.path}"))
     wanted += [(path, "own") for path in (config_directory(), state_directory())]
     rules: dict[str, str] = {}
+    parents: dict[str, str] = {}  # many names, few directories: each is resolved once
     for path, rule in wanted:
-        parent, name = os.path.split(path)
-        for seen in (path, os.path.join(os.path.realpath(parent), name), os.path.realpath(path)):
-            rules[seen] = rule
+        parent, _, name = path.rpartition("/")
+        if parent not in parents:
+            parents[parent] = os.path.realpath(parent or "/").rstrip("/")
+        there = f"{parents[parent]}/{name}"
+        rules[path] = rules[there] = rule
+        if os.path.islink(there):
+            rules[os.path.realpath(there)] = rule
     return rules
 
 

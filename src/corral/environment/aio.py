@@ -113,7 +113,7 @@ class AsyncLocalEnvironment(AsyncFileMethods):
 
     async def _opened(self) -> LocalEnvironment:
         if self._closed:
-            raise PolicyError("this environment is closed")
+            raise PolicyError("this environment is closed; open a new one")
         async with self._opening:
             if self._local is None:
                 self._local = await self._in_thread(self._build, LocalEnvironment.close)

@@ -216,9 +216,9 @@ class Gate:
             argv, cwd, where, variables = command.argv, command.cwd, command.cwd, command.env
             deadline = self._deadline(command.timeout)
         started = time.monotonic()
-        ground = enclosure.take_ground() if self._shared is None else self._shared.ground()
-        group = enclosure.new_group()
+        group, ground = enclosure.new_group(), None
         try:
+            ground = enclosure.take_ground() if self._shared is None else self._shared.ground()
             plan, words = enclosure.launchable(argv, cwd, ground, terminal=terminal, group=group)
         except BaseException:
             if group is not None:

@@ -245,7 +245,7 @@ class LocalEnvironment(FileMethods):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise PolicyError("this environment is closed")
+            raise PolicyError("this environment is closed; open a new one")
 
     def _start(
         self,

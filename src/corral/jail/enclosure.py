@@ -409,8 +409,9 @@ class Enclosure(Survey):
             return {**dict.fromkeys(homes, REPLACED), **dict.fromkeys(masks.covered, "over-mount")}
         layered = scene.layered_homes(self._home_places, self.writable, self.host)
         found = dict.fromkeys(masks.covered, "over-mount")
+        own = self.home.place.path if self.home is not None and not self.home.copied else ""
         for home, names in masks.below_home.items():
-            for name in names:
+            for name in names if home != own else ():  # an empty home has nothing to hide
                 found[f"{home}/{name}"] = BY_NAME if home in layered else "over-mount"
         return found
 

@@ -108,14 +108,19 @@ def add_readable(draft: Draft, host: Host, rules: Rules) -> None:
     rules.append((root, ("read-dir",), False))
     closed = _closed_to_root()
     for directory in listed_for_root():
-        for entry in os.scandir(directory):
+        with os.scandir(directory) as found:
+            entries = list(found)
+        for entry in entries:
             if (
                 entry.path in closed
                 or entry.is_symlink()
                 or any(p.startswith(entry.path + "/") for p in closed)
             ):
                 continue
-            kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
+            try:
+                kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
+            except FileNotFoundError:
+                continue  # a lock file of somebody's, gone by now
             slot = draft.open_path(entry.path, kind, f"{entry.path} is readable", flags=kernel.MAY_BE_MISSING)
             rules.append((slot, kernel.READ, kind != stat.S_IFDIR))
 

@@ -32,11 +32,12 @@ def claims(policy: Policy, host: Host) -> set[str]:
         held.add("processes")
     if policy.network == "off":
         held |= {"tcp", "udp", "families", "abstract-sockets"}
-    if host.abi >= 5 and policy.mode not in ("casual", "bare"):  # they have no rules about files
+    has_file_rules = policy.mode not in ("casual", "bare")
+    if host.abi >= 5 and has_file_rules:
         held.add("devices")
     if host.abi >= 6:
         held.add("abstract-sockets")
-    if host.abi >= 9:
+    if host.abi >= 9 and has_file_rules:
         held.add("pathname-sockets")
     return held
 
