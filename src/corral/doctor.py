@@ -6,6 +6,7 @@ import os
 import sys
 
 from corral.errors import CorralError, NotEnforceable
+from corral.files.removing import remove_tree
 from corral.jail.closed import in_container, namespace_remedy
 from corral.jail.enclosure import Enclosure
 from corral.jail.host import TOO_OLD, Host, launcher_path, this_host
@@ -200,6 +201,8 @@ def _try_mode(policy: Policy) -> ModeFinding:
             enclosure = Enclosure("/usr" if policy.mode == "read-only" else scratch, policy)
         except NotEnforceable as error:
             return ModeFinding(policy.mode, "", False, (), str(error))
-        choice = enclosure.choice
+        choice, jail = enclosure.choice, enclosure.jail
         enclosure.close()
+        if jail is not None:  # made for this question alone
+            remove_tree(jail.path)
     return ModeFinding(policy.mode, choice.backend, choice.enforcing, choice.not_covered)
