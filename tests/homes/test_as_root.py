@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,11 @@ def test_under_sudo_it_is_the_caller_of_sudo(words: list[str]) -> None:
         assert (project / "made").stat().st_uid == user.pw_uid
         assert not (scratch / "home/made").exists()
         assert (scratch / "home/.local/state/corral").stat().st_uid == user.pw_uid
+
+
+def test_strict_as_root_works_below_the_temporary_directories_too(root: Dweller) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        project = Path(name, "deep/project")
+        project.mkdir(parents=True)
+        assert root.says("id -u; touch made", mode="strict", cwd=project) == "60999\n"
+        assert (project / "made").stat().st_uid == 0

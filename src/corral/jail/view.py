@@ -120,7 +120,7 @@ class View:
         names = path[len(top) + 1 :].split("/")
         for name in names[:-1]:
             slot = self.draft.fill(
-                "make", slot, name, "dir?", 0o700, why=f"{path}, as the jail's own home has it"
+                "make", slot, name, "dir?", 0o711, why=f"{path}, as the jail's own home has it"
             )
-        last = ("dir?", 0o700) if kind == stat.S_IFDIR else ("file?", 0o600)
+        last = ("dir?", 0o711) if kind == stat.S_IFDIR else ("file?", 0o600)
         return self.draft.fill("make", slot, names[-1], *last, why=f"{path}, as the jail's own home has it")
