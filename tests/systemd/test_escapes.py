@@ -261,3 +261,13 @@ def test_the_host_keeps_nothing_of_a_run(bed: Bed) -> None:
     before = bed.sh(listed)
     assert bed.script("touch /tmp/x ~/x /dev/shm/x")["exit_code"] == 0
     assert bed.sh(listed) == before
+
+
+def test_what_is_read_only_in_the_workspace_cannot_be_moved_away_with_what_it_lies_in(bed: Bed) -> None:
+    work = bed.sh("cd ~/work && pwd").strip()
+    bed.sh("mkdir -p ~/work/deep/kept && echo real > ~/work/deep/kept/file")
+    grant = [[f"{work}/deep/kept", "ro"]]
+    line = "mv deep moved; mkdir -p deep/kept; echo false > deep/kept/file; touch beside; cat deep/kept/file"
+    answer = bed.script(line, policy={"grants": grant})
+    assert answer["stdout"] == "real\n"
+    assert bed.sh("cat ~/work/deep/kept/file; ls ~/work/beside") == f"real\n{work}/beside\n"

@@ -23,6 +23,7 @@ from corral.jail.properties import (
 )
 from corral.jail.scene import SUMMARY_INSIDE, TEMPORARY
 from corral.jail.site import is_below
+from corral.jail.standing import directories_to_hold
 from corral.paths.places import kernel_device
 from corral.record import Record
 
@@ -178,6 +179,7 @@ def carrier(policy: Policy, site: Site, masks: Masks) -> Carrier:
     properties = [("TemporaryFileSystem", f"{nested_word(home)}:mode=0755") for home in homes]
     properties += ALWAYS
     properties += _binds(policy, site)
+    properties += [("BindPaths", word(path)) for path in directories_to_hold(site, masks)]
     properties += [("InaccessiblePaths", word(f"-{path}")) for path in masks.covered]
     if policy.network == "off":
         properties.append(("PrivateNetwork", "yes"))
