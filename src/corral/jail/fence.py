@@ -90,6 +90,14 @@ def leaves_nesting_open(policy: Policy, host: Host) -> bool:
     return policy.mode in ("casual", "bare") and not host.is_root
 
 
+def has_file_rules(policy: Policy, host: Host) -> bool:
+    """In the namespaces tier the mounts hold files anyway; rules on top would forbid what must work in a jail that is
+    in another one without such rules."""
+    return not leaves_nesting_open(policy, host) and (
+        not host.no_refer or host.is_root or policy.mode == "strict"
+    )
+
+
 def add_scopes(draft: Draft, host: Host, scopes: int = ALL_SCOPES) -> None:
     """Landlock without rules on files: nobody outside is reached by signal or abstract socket."""
     if host.abi >= 6 and scopes:

@@ -8,7 +8,17 @@ import sys
 
 from corral.errors import LandlockUnavailable, NotEnforceable
 from corral.jail.hostkey import host_key
-from corral.jail.kernel import CLONE_NEW, MOUNT_NODEV, MOUNT_NOSUID, MOUNT_RDONLY
+from corral.jail.kernel import (
+    CLONE_NEW,
+    MOUNT_NODEV,
+    MOUNT_NOSUID,
+    MOUNT_RDONLY,
+    READ,
+    WRITE,
+    all_fs_rights,
+    fs_rights,
+    ruleset_size,
+)
 from corral.jail.memory import recall, remember
 from corral.jail.plan import Draft, Plan
 from corral.jail.site import submounts
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
 
 
 ENOSYS = 38
+REFER_SINCE = 2  # the Landlock ABI that can allow it
 TOO_OLD = "the kernel is older than 5.12 and cannot make everything read-only at once"
 
 
@@ -35,6 +46,7 @@ class Host(Record):
     no_overlay: str
     uid: int
     gid: int
+    no_refer: bool = False  # rules on files would forbid every rename between directories
 
     @property
     def namespaces(self) -> bool:
@@ -148,7 +160,29 @@ def find_host(home: str) -> Host:
         no_overlay=missing["overlay"],
         uid=os.getuid(),
         gid=os.getgid(),
+        no_refer=abi >= REFER_SINCE and not _may_rename_under_rules(abi),
     )
+
+
+def _may_rename_under_rules(abi: int) -> bool:
+    """Whether a name can be put into another directory under rules that allow it. A Landlock layer around us that has
+    no rules on files, as in casual and bare, forbids it to every layer below that has some."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="corral-") as top:
+        os.mkdir(f"{top}/a")
+        os.mkdir(f"{top}/b")
+        os.close(os.open(f"{top}/a/name", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
+        draft = Draft()
+        draft.add("nonewprivs", why="rules")
+        here = draft.open_path(os.path.realpath(top), stat.S_IFDIR, "rules")
+        root = draft.open_path("/", stat.S_IFDIR, "rules")
+        draft.add("ruleset", all_fs_rights(abi), 0, 0, ruleset_size(abi), why="rules")
+        draft.add("allow", here, fs_rights(WRITE, abi), why="rules")
+        draft.add("allow", root, fs_rights(READ, abi), why="rules")
+        draft.add("restrict", why="rules")
+        _ask(Plan("landlock", tuple(draft.steps), ("ln", f"{top}/a/name", f"{top}/b/name")).inline())
+        return os.path.exists(f"{top}/b/name")
 
 
 def _failed_step(text: str) -> tuple[int, int]:

@@ -32,7 +32,7 @@ def claims(policy: Policy, host: Host) -> set[str]:
         held.add("processes")
     if policy.network == "off":
         held |= {"tcp", "udp", "families", "abstract-sockets"}
-    has_file_rules = policy.mode not in ("casual", "bare")
+    has_file_rules = fence.has_file_rules(policy, host)
     if host.abi >= 5 and has_file_rules:
         held.add("devices")
     if host.abi >= 6:
@@ -145,7 +145,7 @@ def add_fence(
         draft.add("become", site.home.uid, site.home.gid, why="another user, for the kernel too")
     draft.add("nonewprivs", why="set-uid programs gain nothing")
     nests = fence.leaves_nesting_open(policy, host)
-    if nests:
+    if not fence.has_file_rules(policy, host):
         fence.add_scopes(draft, host, scopes)
     else:
         _add_places(draft, policy, site, host, rules)
