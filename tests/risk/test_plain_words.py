@@ -25,6 +25,7 @@ TEXT = st.text("ab=~/ '\"\\$`*?[]{}()<>|&;#!\n\t-ü", max_size=12)
         ('a \'b c\' "d\\"\\x" e\\ f', ("a", "b c", 'd"\\x', "e f")),
         ("a '' ~/x ~ x=1 'ü'ü", ("a", "", "~/x", "~", "x=1", "üü")),
         ("'if' a", ("if", "a")),
+        ("find . -exec ls \\;", ("find", ".", "-exec", "ls", ";")),
     ],
 )
 def test_plain_commands(text: str, words: tuple[str, ...]) -> None:
@@ -63,6 +64,7 @@ def test_plain_commands(text: str, words: tuple[str, ...]) -> None:
             "a \\~",
             "a ~b",
         ),
+        *('""\\;', "a\\;", "a b\\|c"),
         *("a b~", "if a", "time a", "! a", "'' a", "a!", "a\rb", "a" * 10_001),
     ],
 )

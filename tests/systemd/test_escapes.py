@@ -215,7 +215,7 @@ def test_a_path_that_systemd_cannot_take_is_refused_before_anything_runs(bed: Be
 def test_a_command_has_its_three_streams_and_nothing_of_ours(bed: Bed) -> None:
     look = (
         "import os\nprint(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], os.readlink('/proc/self/fd/0'))\n"
-        "for name in os.listdir(f'/proc/{os.getppid()}/fd'):\n"
+        "for name in range(10):\n"
         " try: print('open', os.open(f'/proc/{os.getppid()}/fd/{name}', os.O_RDWR))\n"
         " except OSError as e: print(e.strerror)"
     )
