@@ -291,7 +291,7 @@ static int milliseconds_to_wait(void)
     return wait > 1000000 ? 1000000 : (int)wait;
 }
 
-static void keep_only_ours(void)
+void keep_only_ours(void)
 {
     for (int i = 0; i < SLOTS; i++)
         if (launch.slot[i] > 2 && launch.slot[i] != launch.status && launch.slot[i] != launch.life)

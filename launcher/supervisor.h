@@ -19,6 +19,7 @@ struct run {
 extern struct run run;
 
 void check_first_keeper(void);
+void keep_only_ours(void);
 void note_earlier_children(void);
 _Noreturn void supervise_command(int may_kill_all);
 void note_end(long pid, int status, const struct rusage *usage);

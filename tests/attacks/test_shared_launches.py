@@ -80,13 +80,18 @@ def test_nobody_writes_into_the_memory_of_a_launch(world: World) -> None:
         assert environment.shell("cat /tmp/found").stdout == "[]"
 
 
-def test_a_supervisor_that_is_stopped_from_inside_keeps_no_caller_waiting(world: World) -> None:
+@pytest.mark.parametrize("attempt", range(4))
+def test_a_launch_that_is_stopped_from_inside_keeps_no_caller_waiting(world: World, attempt: int) -> None:
+    """The supervisor is stopped, or what it is about to start: the one ends at once, the other when the time is up."""
     policy = Policy(mode=MODE)  # type: ignore[arg-type]
     with LocalEnvironment(world.workspace, policy, lifetime="environment") as environment:
-        assert environment.run(python(STOPPER), stdin=b"").exit_code == 0
-        done = environment.run(["sleep", "30"], timeout=15)
+        assert environment.run(python(STOPPER), stdin=b"").exit_code in (
+            0,
+            137,
+        )  # it may stop its own supervisor
+        done = environment.run(["sleep", "30"], timeout=3)
         assert done.duration < 10
-        assert done.exit_code == 137
+        assert (done.exit_code, done.timed_out) in ((137, False), (137, True))
         (world.workspace / "end").touch()
         assert eventually((world.workspace / "gone").exists)
         assert environment.run(["echo", "fine"]).stdout == "fine\n"
