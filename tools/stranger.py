@@ -116,8 +116,8 @@ def furnish(home: Path) -> None:
 
 def readme(target: Path) -> list[Command]:
     first, *others = (block for block in blocks_of(ROOT / "README.md") if block.language == "console")
-    install, run = commands_of(first)
-    found = [install, Command(f"cd {HOME}/project", ()), run]
+    demo, _the_tests, install, run = commands_of(first)
+    found = [demo, install, Command(f"cd {HOME}/project", ()), run]
     for block in others:
         found.append(Command(f"cd {HOME}" if "$ cd " in block.text else f"cd {HOME}/project", ()))
         found += commands_of(block)
