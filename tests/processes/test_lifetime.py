@@ -65,7 +65,7 @@ def test_without_it_each_command_has_a_network_of_its_own(world: World) -> None:
 def test_a_daemon_left_by_one_command_is_found_and_stopped_by_the_next(shared: LocalEnvironment) -> None:
     mark = new_mark()
     pid = shared.run(["sh", "-c", LEAVE, mark]).stdout.strip()
-    assert len(carrying(mark)) >= 1
+    assert eventually(lambda: len(carrying(mark)) >= 1)
     assert (
         mark
         in shared.run(["tr", "\\0", " "], stdin=shared.run(["cat", f"/proc/{pid}/cmdline"]).stdout).stdout
