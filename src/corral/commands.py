@@ -20,7 +20,7 @@ _RESERVED = "if then else elif fi do done case esac while until for select funct
 NEVER_ALLOWED = frozenset(_RUN_THEIR_ARGUMENTS.split())
 RESERVED = frozenset(_RESERVED.split())
 LONGEST_COMMAND = 10_000
-_OPERATORS = ";&|<>()"
+_ESCAPED = " \t'\"\\"
 
 
 def allowed_words(entry: object) -> tuple[str, ...]:
@@ -76,9 +76,10 @@ def _piece(text: str, at: int, begins_word: bool) -> tuple[str, int] | None:
         return _double_quoted(text, at + 1, begins_word)
     if char == "\\":
         following = text[at + 1 : at + 2]
-        if following in ("", "\n") or (not begins_word and following in _OPERATORS):
-            return None  # an escaped operator in the middle of a word: the parser takes it for another word
-        return _unlike_home(following, at + 2, begins_word)
+        if following == ";" and begins_word and text[at + 2 : at + 3] in ("", " ", "\t"):
+            return following, at + 2  # as find -exec ends
+        # Of other characters that are special without it the parser is not sure, or takes them for another word.
+        return (following, at + 2) if following and following in _ESCAPED else None
     if char == "~":
         return (char, at + 1) if begins_word and text[at + 1 : at + 2] in ("", "/", " ", "\t") else None
     if (
