@@ -20,7 +20,7 @@ _RESERVED = "if then else elif fi do done case esac while until for select funct
 NEVER_ALLOWED = frozenset(_RUN_THEIR_ARGUMENTS.split())
 RESERVED = frozenset(_RESERVED.split())
 LONGEST_COMMAND = 10_000
-_ESCAPED = " \t'\"\\"
+_ESCAPED = " '\"\\"
 
 
 def allowed_words(entry: object) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def allowed_words(entry: object) -> tuple[str, ...]:
 
 def plain_words(text: str) -> tuple[str, ...] | None:
     """The words of one command that says exactly what it is: literal text and quotes. None for anything else."""
-    if not text.strip() or len(text) > LONGEST_COMMAND:
+    if not text.strip() or len(text) > LONGEST_COMMAND or "`" in text:  # the parser is sure of no backtick
         return None
     words: list[str] = []
     word: str | None = None
@@ -56,12 +56,12 @@ def plain_words(text: str) -> tuple[str, ...] | None:
             return None
         piece, end = read
         quoted = quoted or (not words and char in "'\"\\")
-        if not words and char == "=":
+        if char == "=" and (not words or word is None):
             return None
         word, at = (word or "") + piece, end
     if word is not None:
         words.append(word)
-    if not words[0] or (not quoted and words[0] in RESERVED):
+    if not words[0].strip() or (not quoted and words[0] in RESERVED):
         return None
     return tuple(words)
 
