@@ -56,7 +56,7 @@ def plain_words(text: str) -> tuple[str, ...] | None:
             return None
         piece, end = read
         quoted = quoted or (not words and char in "'\"\\")
-        if char == "=" and (not words or word is None):
+        if char == "=" and (not words or word is None or not word.isascii()):
             return None
         word, at = (word or "") + piece, end
     if word is not None:
