@@ -72,7 +72,7 @@ def test_everything_else_is_none(text: str) -> None:
     assert plain_words(text) is None
 
 
-@settings(database=None, deadline=None, max_examples=300, derandomize=True)
+@settings(database=None, deadline=None, max_examples=300)
 @given(TEXT)
 def test_what_is_plain_means_the_same_to_the_parser(text: str) -> None:
     words = plain_words(text)
