@@ -21,7 +21,7 @@ ROWS: dict[str, tuple[str, list[str]]] = {
     "a new directory": ("mkdir -p n/m; echo x > n/m/f", ["A n/", "A n/m/", "A n/m/f"]),
     "a changed file": ("echo x >> d/f", ["M d/f"]),
     "a file written again with the same": (
-        "cat d/f > /tmp/$$; cat /tmp/$$ > d/f; touch -r e d/f; touch -r d/g d/f",
+        "cat d/f > /tmp/$$; cat /tmp/$$ > d/f; rm /tmp/$$; touch -r e d/f; touch -r d/g d/f",
         [],
     ),
     "a deleted file": ("rm d/f", ["D d/f"]),

@@ -65,7 +65,11 @@ def listening(address: str) -> Iterator[None]:
         server.listen()
         with socket.socket(socket.AF_UNIX) as witness:
             witness.connect(address)
-        yield
+        try:
+            yield
+        finally:
+            if address.startswith("/"):
+                os.unlink(address)
 
 
 CONNECT = "import socket,sys; a=sys.argv[1].replace('@','\\0'); socket.socket(socket.AF_UNIX).connect(a)"

@@ -97,7 +97,9 @@ def work(given: Given) -> None:
 
 @must_work("write to a temp directory and to /dev/null")
 def scratch(given: Given) -> None:
-    write(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"selftest-{os.getpid()}"))
+    made = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"selftest-{os.getpid()}")
+    write(made)
+    os.unlink(made)  # without a jail it would stay
     write("/dev/null", os.O_WRONLY)
 
 
