@@ -163,6 +163,8 @@ def test_an_interrupt_is_the_programs_and_not_ours(backend: str, person: Person)
             seen.shows(">>> ")
             seen.types(f"print('alive', {count} + 1)\n")
             seen.shows(f"alive {count + 1}\r\n")
+            seen.shows(">>> ")
+        time.sleep(0.3)  # the prompt is there a moment before it is read from
         seen.types("\x03")
         seen.shows("KeyboardInterrupt")
         seen.types("raise SystemExit(5)\n")

@@ -301,13 +301,13 @@ def test_from_its_second_run_on_an_environment_keeps_its_scene(world: World, net
         enclosure = environment._gate.enclosure
         for kept in (0, 1, 1, 1):
             assert environment.run(["true"]).exit_code == 0
-            assert len(enclosure._grounds) == kept
+            assert len(enclosure.grounds.idle) == kept
         (world.home / ".new-secret").mkdir()
         (world.workspace / "made").mkdir()
         assert environment.shell("ls").stdout == "made\n"
-        first = enclosure._grounds[0]
+        first = enclosure.grounds.idle[0]
         world.workspace.rename(world.base / "moved")
         world.workspace.mkdir()
         with pytest.raises(LaunchRefused):
             environment.run(["true"])
-        assert first not in enclosure._grounds
+        assert first not in enclosure.grounds

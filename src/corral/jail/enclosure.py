@@ -13,6 +13,7 @@ from _thread import allocate_lock
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail import fence, landlock, namespaces, scene
 from corral.jail.ground import Ground, furnished_ground
+from corral.jail.keptgrounds import KeptGrounds
 from corral.jail.layer import Layer, make_layer
 from corral.jail.mountpoints import make_mount_points
 from corral.jail.plan import Draft, Plan
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 REPLACED = "an empty one instead"
 BY_NAME = "by name"
 GROUPED = ("namespaces", "landlock")  # a unit of systemd's has a control group of its own
-GROUNDS = 32  # runs at once that need not set their own scene
 
 
 class Enclosure(Survey):
@@ -63,11 +63,7 @@ class Enclosure(Survey):
         self._summary: Place | None = None
         self._compiled: dict[tuple[str, bool, Ground | None, bool, str], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
-        self._grounds: list[Ground] = []
-        self._born: dict[Ground, int] = {}  # grounds whose scene is set, by the generation of what it shows
-        self._generation = 0
-        self._made = 0
-        self._runs = 0
+        self.grounds = KeptGrounds()
         self._masks: Masks | None = None
         self._layers: dict[str, Layer] = {}
         self._mounts = -1
@@ -84,8 +80,7 @@ class Enclosure(Survey):
             os.close(self._mounts)
             self._mounts = -1
         self._drop_layers()
-        while self._grounds:
-            self._grounds.pop().close()
+        self.grounds.forget()
         if self._stage is not None:
             self.leave_stage()
         self._release()
@@ -195,29 +190,23 @@ class Enclosure(Survey):
         return cgroups.new_group(self.policy.limits)
 
     def take_ground(self) -> Ground | None:
-        """Namespaces to start from, for one run alone; None where there are none to spare. The first run makes its own:
-        many an environment has only one."""
+        """Namespaces to start from, for one run alone; None where there are none to spare."""
         if self.choice.backend != "namespaces":
             return None
         with self._lock:
             if not self._is_current():
                 self._forget()
-            if self._grounds:
-                return self._grounds.pop()
-            self._runs += 1
-            if self._runs == 1 or self._made == GROUNDS or not self._may_be_set():
-                return self.staged_ground()  # other runs have them; this one makes its own
-            self._made += 1
-            born = self._generation
+            if self.grounds.idle:
+                return self.grounds.idle.pop()
+            if not self._may_be_set() or not self.grounds.reserve():
+                return self.staged_ground()  # this run sets its own scene
+            generation = self.grounds.generation
             site = self._site(self.root, None, False)
             masks = self._current_masks()
         ground = self._set_scene(site, masks)
         with self._lock:
-            if ground is None:
-                self._made = GROUNDS  # it would fail for the next run as well
-                return self.staged_ground()
-            self._born[ground] = born
-            return ground
+            self.grounds.add(ground, generation)
+        return ground or self.staged_ground()
 
     def _may_be_set(self) -> bool:
         """A strict root leaves no process list behind, without which a run gets none of its own."""
@@ -239,11 +228,9 @@ class Enclosure(Survey):
         if ground is None or self.is_staged(ground):
             return
         with self._lock:
-            if self._born.get(ground) == self._generation and self._mounts >= 0:
-                self._grounds.append(ground)
-                return
-            self._born.pop(ground, None)
-        ground.close()  # what it shows is not what is there now
+            is_kept = self._mounts >= 0 and self.grounds.give_back(ground)
+        if not is_kept:
+            ground.close()
 
     # ---- the home that runs share ----
 
@@ -392,7 +379,7 @@ class Enclosure(Survey):
             home=self.home,
             review=self.review,
             stage=self._stage_path() if self.is_staged(ground) else "",
-            is_set=ground in self._born,
+            is_set=ground in self.grounds,
         )
 
     # ---- what is hidden ----
@@ -469,7 +456,7 @@ class Enclosure(Survey):
     def _is_unmoved(self) -> bool:
         """Whether each place is still where it was pinned: a scene would go on showing what was moved away. A plan
         without one compares them itself, and refuses."""
-        if not self._born:
+        if not self.grounds:
             return True
         for place in (*self.writable, *self.read_only):
             try:
@@ -481,12 +468,7 @@ class Enclosure(Survey):
         return True
 
     def _forget(self) -> None:
-        self._generation += 1
-        while self._grounds:
-            ground = self._grounds.pop()
-            self._born.pop(ground, None)
-            ground.close()
-        self._made = 0
+        self.grounds.forget()
         self._masks = None
         self._drop_layers()
         self._compiled.clear()
