@@ -172,7 +172,7 @@ def landlock_abi() -> int:
 
 
 # Programs that a small Debian lacks, and that only single tests need. The fact is called no_PROGRAM.
-OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh", "tmux", "zsh", "fish", "npm")
+OPTIONAL_PROGRAMS = ("node", "ruby", "rsync", "curl", "wget", "ssh", "tmux", "zsh", "fish", "npm", "pnpm")
 
 
 def missing(program: str) -> Callable[[], bool]:

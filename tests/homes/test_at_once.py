@@ -63,6 +63,32 @@ def test_a_run_with_other_terms_is_refused_and_names_who_is_there(dweller: Dwell
     assert dweller.says("ls ~/granted 2>&1 || true", "-j", "one", "--hide", "granted").startswith("ls:")
 
 
+def test_a_run_that_would_keep_it_elsewhere_is_refused_and_names_who_is_there(dweller: Dweller) -> None:
+    disk, other = dweller.world.base / "disk", dweller.world.base / "other"
+    elsewhere, further, here = ["--storage", str(disk)], ["--storage", str(other)], list[str]()
+    for first, second, place in (
+        (elsewhere, here, disk),
+        (here, elsewhere, dweller.jail("one").parent),
+        (elsewhere, further, disk),
+    ):
+        with dweller.starts("echo up; read x", "-j", "one", *first) as run:
+            assert line_of(run) == "up\n"
+            said = dweller.is_refused("run", "-m", "casual", "-j", "one", *second, "true", code=125)
+            assert f"in use by pid {run.pid} with another storage ({place})" in said
+            assert dweller.says("echo same", "-j", "one", *first) == "same\n"
+            assert dweller.says("echo free", "-j", "two", *second) == "free\n"
+            run.communicate("go\n", timeout=20)
+        assert dweller.says("echo free", "-j", "one", *second) == "free\n"
+    assert not list((dweller.jail("one").parent / ".elsewhere").iterdir())
+
+
+def test_one_that_was_killed_elsewhere_is_not_in_use(dweller: Dweller) -> None:
+    with dweller.starts("echo up; read x", "-j", "one", "--storage", str(dweller.world.base / "disk")) as run:
+        assert line_of(run) == "up\n"
+        run.kill()
+    assert eventually(lambda: dweller.runs("true", "-j", "one").returncode == 0)
+
+
 @case("jai-40")
 def test_what_runs_is_not_taken_down(dweller: Dweller) -> None:
     with dweller.starts("echo up; read x; echo late > ~/late", "-j", "one") as run:

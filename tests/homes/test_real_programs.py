@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
+import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +21,7 @@ from jail.world import PYTHON, fingerprint
 
 pytestmark = pytest.mark.jail
 
+INSTALLED = ("-r", sys.prefix)  # what the tests brought may lie below a /var/tmp that is replaced
 IDENTITY = "git config --global user.name A; git config --global user.email a@example.org; "
 
 
@@ -98,49 +103,48 @@ def test_npm_makes_a_package(dweller: Dweller) -> None:
     assert (dweller.project / "package.json").exists()
 
 
-# As pnpm does: the store is in home unless a link from there to the project fails; then at the top of the project's
-# file system, unless it is told where.
-PNPM = """
-import os, shutil
-home = os.path.expanduser("~/.local/share/pnpm/store")
-told = os.environ.get("pnpm_config_store_dir") or os.environ.get("npm_config_store_dir")
-def links_to(directory):
-    os.makedirs(directory, exist_ok=True)
-    open("probe", "w").close()
-    try:
-        os.link("probe", directory + "/probe")
-        os.unlink(directory + "/probe")
-        return True
-    except OSError as error:
-        print(error.strerror)
-        return False
-    finally:
-        os.unlink("probe")
-store = told or (home if links_to(home) else ".pnpm-store")
-os.makedirs(store, exist_ok=True)
-open(store + "/package", "w").write("content")
-os.makedirs("node_modules")
-try:
-    os.link(store + "/package", "node_modules/package")
-except OSError:
-    shutil.copy(store + "/package", "node_modules/package")
-"""
+def archive_in(directory: Path) -> Path:
+    """A package as the npm registry has them."""
+    path = directory / "hull-1.0.0.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in (
+            ("package.json", '{"name": "hull", "version": "1.0.0", "main": "hull.js"}'),
+            ("hull.js", "console.log('afloat')\n"),
+        ):
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return path
 
-# As uv does: a failed link is copied, with a warning, unless it is told to copy.
-UV = """
-import os, shutil, sys
-cache = os.path.expanduser("~/.cache/uv")
-os.makedirs(cache)
-open(cache + "/wheel", "w").write("content")
-os.makedirs(".venv")
-if os.environ.get("UV_LINK_MODE") != "copy":
-    try:
-        os.link(cache + "/wheel", ".venv/wheel")
-    except OSError as error:
-        sys.exit(f"warning: {error}")
-else:
-    shutil.copy(cache + "/wheel", ".venv/wheel")
-"""
+
+# Both link what they install from a store in home, which is another mount inside, unless they are told otherwise.
+
+
+@pytest.mark.parametrize("mode", ["casual", "bare"])
+def test_pnpm_installs_a_package_and_leaves_no_store_in_the_project(dweller: Dweller, mode: str) -> None:
+    skip_unless_host("no-pnpm")
+    archive, app = archive_in(dweller.world.base), dweller.project / "app"
+    app.mkdir()
+    (app / "package.json").write_text('{"name": "work", "version": "1.0.0"}')
+    (dweller.project / "pnpm-lock.yaml").touch()
+    line = f"cd app && pnpm add --offline --silent {archive} && node -e 'require(\"hull\")'"
+    assert dweller.says(line, *INSTALLED, "-r", str(archive), mode=mode, timeout=50) == "afloat\n"
+    assert outside(dweller, "node", "-e", 'require("./app/node_modules/hull")') == "afloat\n"
+    assert sorted(os.listdir(dweller.project)) == ["app", "pnpm-lock.yaml"]
+    assert sorted(os.listdir(app)) == ["node_modules", "package.json", "pnpm-lock.yaml"]
+
+
+@pytest.mark.parametrize("mode", ["casual", "bare"])
+def test_uv_installs_a_wheel_and_warns_of_nothing(dweller: Dweller, mode: str) -> None:
+    wheel = wheel_in(dweller.project)
+    uv = Path(sys.executable).parent / "uv"
+    install = f"{uv} venv -q -p {PYTHON} env && {uv} pip install --offline -p env {wheel.name}"
+    done = dweller.runs(f"{install} && env/bin/python -m hull", *INSTALLED, mode=mode, timeout=50)
+    assert (done.returncode, done.stdout) == (0, "afloat\n")
+    assert "warning" not in done.stderr
+    assert outside(dweller, "env/bin/python", "-m", "hull") == "afloat\n"
+    assert sorted(os.listdir(dweller.project)) == ["env", wheel.name]
+
 
 # As cargo does: what was built is linked within the project.
 CARGO = """
@@ -152,18 +156,11 @@ assert os.stat("target/program").st_nlink == 2
 """
 
 
-@pytest.mark.parametrize(
-    ("program", "made"),
-    [(PNPM, "node_modules"), (UV, ".venv"), (CARGO, "target")],
-    ids=["pnpm", "uv", "cargo"],
-)
 @pytest.mark.parametrize("mode", ["casual", "bare", "strict"])
-def test_stores_in_home_leave_nothing_else_in_the_project(
-    dweller: Dweller, mode: str, program: str, made: str
-) -> None:
-    done = dweller.types("run", "-m", mode, PYTHON, "-c", program)
+def test_what_cargo_links_in_the_project_is_linked(dweller: Dweller, mode: str) -> None:
+    done = dweller.types("run", "-m", mode, PYTHON, "-c", CARGO)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert [entry.name for entry in dweller.project.iterdir()] == [made]
+    assert [entry.name for entry in dweller.project.iterdir()] == ["target"]
 
 
 def test_older_pnpm_is_told_in_its_own_words_and_npm_is_not_bothered(dweller: Dweller) -> None:

@@ -12,6 +12,8 @@ import os
 
 from corral.errors import NotEnforceable
 from corral.jail.ground import Ground, furnished_ground
+from corral.jail.named import find, storage_directory
+from corral.state import made_state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,22 +37,23 @@ class Holder:
 
 
 class Stage:
-    """``ground``: for runs to start from. ``close`` when there are no more of them."""
+    """``ground``: for runs to start from. ``close`` when there are no more of them. ``notices``: what tells others of
+    us, each with its lock."""
 
-    def __init__(self, jail: NamedJail, ground: Ground, lock: int, path: str) -> None:
+    def __init__(self, jail: NamedJail, ground: Ground, notices: list[tuple[str, int]]) -> None:
         self.jail = jail
         self.ground = ground
-        self._lock = lock
-        self._path = path
+        self._notices = notices
 
     def close(self) -> None:
-        if self._lock < 0:
+        if not self._notices:
             return
         with _Locked(self.jail):
             self.ground.close()
-            os.unlink(self._path)
-            os.close(self._lock)
-            self._lock = -1
+            while self._notices:
+                path, lock = self._notices.pop()
+                os.unlink(path)
+                os.close(lock)
 
 
 def enter(
@@ -72,8 +75,15 @@ def enter(
             ground, why = furnished_ground(host, list(kinds), furnish, inside, places)
             if ground is None:
                 raise NotEnforceable(_refusal(jail, why), path=jail.path)
-        path, lock = _announce(jail, terms, ground)
-    return Stage(jail, ground, lock, path)
+        held = " ".join(str(fd) for _, fd in (*ground.held, *ground.places))
+        entered = Stage(jail, ground, [_announce(jail.part("holders"), terms, held)])
+    try:
+        entered._notices += _announce_elsewhere(jail)
+        _check_storage(jail)
+    except BaseException:
+        entered.close()
+        raise
+    return entered
 
 
 def _refusal(jail: NamedJail, why: str) -> str:
@@ -113,20 +123,63 @@ def _join(jail: NamedJail, terms: str, names: tuple[str, ...], kinds: int) -> Gr
     return None
 
 
-def _announce(jail: NamedJail, terms: str, ground: Ground) -> tuple[str, int]:
-    held = " ".join(str(fd) for _, fd in (*ground.held, *ground.places))
+def _announce(top: str, terms: str, held: str) -> tuple[str, int]:
     name = f"{os.getpid()}-{os.urandom(4).hex()}"
-    path, beside = jail.part(f"holders/{name}"), jail.part(f"holders/.{name}")
+    path, beside = os.path.join(top, name), os.path.join(top, f".{name}")
     fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     _flock(fd, LOCK_EX | LOCK_NB)
-    os.write(fd, f"{os.getpid()} {held}\n{terms}\n".encode())
+    os.write(fd, os.fsencode(f"{os.getpid()} {held}\n{terms}\n"))
     os.rename(beside, path)  # whoever lists them without the jail's lock sees it locked and whole
     return path, fd
 
 
+# ---- one name, one place: jails that are kept elsewhere are also told of where all others are ----
+
+
+def _elsewhere() -> str:
+    return os.path.join(storage_directory(None), ".elsewhere")
+
+
+def _is_elsewhere(jail: NamedJail) -> bool:
+    return os.path.dirname(jail.path) != os.path.realpath(storage_directory(None))
+
+
+def _announce_elsewhere(jail: NamedJail) -> list[tuple[str, int]]:
+    if not _is_elsewhere(jail) or made_state_directory() is None:
+        return []
+    os.makedirs(_elsewhere(), 0o700, exist_ok=True)
+    return [_announce(_elsewhere(), f"{jail.name} {jail.path}", "")]
+
+
+def _check_storage(jail: NamedJail) -> None:
+    """After it was announced: of two that start at the same moment at least one sees the other."""
+    for holder in _living(_elsewhere()):
+        name, _, path = holder.terms.partition(" ")
+        if name == jail.name and path != jail.path:
+            _refuse_storage(jail, holder, path)
+    here = find(jail.name)
+    if here is not None and here.path != jail.path:
+        for holder in living(here):
+            _refuse_storage(jail, holder, here.path)
+
+
+def _refuse_storage(jail: NamedJail, holder: Holder, path: str) -> None:
+    raise NotEnforceable(
+        f"jail {jail.name} is in use by pid {holder.pid} with another storage ({os.path.dirname(path)}); "
+        "wait for it to end, or name another jail with -j",
+        path=path,
+    )
+
+
+# ---- who is there ----
+
+
 def living(jail: NamedJail) -> Iterator[Holder]:
     """Who has runs in it now. What a killed process left behind is removed on the way."""
-    top = jail.part("holders")
+    return _living(jail.part("holders"))
+
+
+def _living(top: str) -> Iterator[Holder]:
     try:
         names = sorted(os.listdir(top))
     except FileNotFoundError:
@@ -143,7 +196,7 @@ def living(jail: NamedJail) -> Iterator[Holder]:
             try:
                 _flock(fd, LOCK_EX | LOCK_NB)
             except BlockingIOError:
-                first, _, terms = os.read(fd, 4096).decode("ascii", "replace").partition("\n")
+                first, _, terms = os.fsdecode(os.read(fd, 8192)).partition("\n")
                 pid, *held = (int(word) for word in first.split())
                 yield Holder(pid, terms.rstrip("\n"), tuple(held), path)
             else:
