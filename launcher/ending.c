@@ -13,6 +13,8 @@ static void note_earlier(int pid)
 
 void note_earlier_children(void)
 {
+    if (sys(NR_waitid, P_ALL, 0, 0, WEXITED | WNOHANG | WNOWAIT | WALL, 0) == -ECHILD)
+        return; /* the usual case, found without /proc */
     for_each_child((int)sys(NR_getpid), note_earlier);
 }
 
@@ -116,14 +118,18 @@ static _Noreturn void die_of(int signal)
 
 _Noreturn void finish(enum cause cause)
 {
-    if (run.child || !run.leaves_rest)
+    if (!run.is_empty && (run.child || !run.leaves_rest))
         end_tree();
     if (run.wait_status < 0)
         run.wait_status = SIGKILL; /* PID 1 went down before it could tell, and the command with it */
     if (launch.status >= 0) {
         say_end(cause);
-        leave(0);
+        sys(NR_sched_yield); /* the caller has waited long enough, and what is left to do is not short */
     }
+    if (run.is_empty)
+        end_tree();
+    if (launch.status >= 0)
+        leave(0);
     if (cause != BY_ITSELF) {
         say(2, causes[cause].text);
         leave(causes[cause].code);

@@ -19,7 +19,23 @@ void tell(struct report report)
 
 static int stops, is_stopped;
 
-/* Reap all that ended; leave when the command is among them. */
+/* Everything else in the namespace was started by the command or by what it started, and has been our child since its
+ * parents ended: if we have none it is empty. Then we wait to be ended, since the caller need not wait for that; what
+ * there is otherwise goes with us. */
+static void tell_end(int status)
+{
+    struct report report = {.kind = ENDED, .value = status};
+    long pid;
+    while ((pid = sys(NR_wait4, -1, 0, WNOHANG, 0)) > 0)
+        ;
+    report.error = pid == -ECHILD;
+    sys(NR_getrusage, RUSAGE_CHILDREN, &report.usage);
+    tell(report);
+    if (!report.error)
+        leave(0);
+}
+
+/* Reap all that ended; the run is over when the command is among them. */
 static void reap(int command)
 {
     int status;
@@ -29,13 +45,12 @@ static void reap(int command)
             continue;
         if ((status & 0xff) == 0x7f) {
             is_stopped = 1;
-            tell((struct report){STOPPED, status, ++stops});
+            tell((struct report){.kind = STOPPED, .value = status, .error = ++stops});
         } else if (status == 0xffff) {
             is_stopped = 0;
-            tell((struct report){CONTINUED, status, stops});
+            tell((struct report){.kind = CONTINUED, .value = status, .error = stops});
         } else {
-            tell((struct report){ENDED, status, 0});
-            leave(0);
+            tell_end(status);
         }
     }
 }
@@ -45,7 +60,7 @@ void op_init(void)
     if (launch.sharing || launch.control < 0)
         refuse(EINVAL); /* PID 1 of nothing */
     int signals = signals_descriptor(), command = (int)start_command(0);
-    tell((struct report){launch.error ? FAILED : RUNNING, launch.step, launch.error});
+    tell((struct report){.kind = launch.error ? FAILED : RUNNING, .value = launch.step, .error = launch.error});
     if (launch.error)
         leave(EXIT_REFUSED);
     if (launch.text)

@@ -91,7 +91,8 @@ extern struct launch launch;
 struct report {
     enum { FAILED, RUNNING, STOPPED, CONTINUED, ENDED } kind;
     long value; /* the step that failed, or the command's wait status */
-    int error;  /* or which stop it is, counted from 1 */
+    int error;  /* or which stop it is, counted from 1, or whether PID 1 is all that is left */
+    struct rusage usage;
 };
 
 /* What the supervisor asks of PID 1: pass this signal on, and if it answers a stop, only while that one lasts. */

@@ -109,7 +109,7 @@ _Noreturn void refuse(int error)
         leave(EXIT_REFUSED);
     }
     if (launch.control >= 0) {
-        tell((struct report){FAILED, launch.step, error});
+        tell((struct report){.kind = FAILED, .value = launch.step, .error = error});
         leave(EXIT_REFUSED);
     }
     report_failure(launch.step, error);

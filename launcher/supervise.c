@@ -78,7 +78,8 @@ void op_namespaces(void)
     sys(NR_close, pair[child != 0]);
     launch.control = pair[child == 0];
     if (child) {
-        hold_mounts((int)child);
+        hold_mounts((int)child); /* now: PID 1 will not be looked into for long */
+        sys(NR_sched_yield);     /* it has more to do than we */
         supervise((int)child, 1, 0);
     }
     must(sys(NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
@@ -258,6 +259,8 @@ static void read_report(void)
         return;
     case ENDED:
         run.wait_status = (int)report.value;
+        run.is_empty = report.error;
+        run.usage = report.usage;
         return;
     }
 }
@@ -320,7 +323,7 @@ static _Noreturn void supervise(int child, int has_init, int may_kill_all)
             read_reports();
         if (watched[0].revents)
             read_signals(signals);
-        if (!run.child)
+        if (!run.child || run.is_empty)
             finish_by_itself();
         if (watched[2].revents || watched[3].revents)
             finish(BY_ITSELF);

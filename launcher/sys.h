@@ -68,6 +68,8 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define NR_clone SYS(56, 220)
 #define NR_execve SYS(59, 221)
 #define NR_wait4 SYS(61, 260)
+#define NR_sched_yield SYS(24, 124)
+#define NR_getrusage SYS(98, 165)
 #define NR_kill SYS(62, 129)
 #define NR_fcntl SYS(72, 25)
 #define NR_fchdir SYS(81, 50)
@@ -227,10 +229,14 @@ struct mount_attr {
 #define SIG_SETMASK 2
 #define SFD_CLOEXEC O_CLOEXEC
 #define SFD_NONBLOCK O_NONBLOCK
+#define RUSAGE_CHILDREN (-1)
 #define WNOHANG 1
 #define WUNTRACED 2
+#define WEXITED 4
 #define WCONTINUED 8
 #define WNOWAIT 0x01000000
+#define WALL 0x40000000
+#define P_ALL 0
 #define P_PID 1
 #define POLLIN 1
 #define POLLRDHUP 0x2000

@@ -33,14 +33,19 @@ class Record:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = self._fields
-        values = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
-        if (
-            values.keys() != self._names
-            or len(args) > len(fields)
-            or any(n in kwargs for n in fields[: len(args)])
-        ):
-            raise TypeError(self._wrong(args, kwargs))
-        self.__dict__.update(values)
+        if not args and kwargs.keys() == self._names:
+            self.__dict__.update(kwargs)
+        elif not kwargs and len(args) == len(fields):
+            self.__dict__.update(zip(fields, args, strict=True))
+        else:
+            values = {**self._defaults, **dict(zip(fields, args, strict=False)), **kwargs}
+            if (
+                values.keys() != self._names
+                or len(args) > len(fields)
+                or any(n in kwargs for n in fields[: len(args)])
+            ):
+                raise TypeError(self._wrong(args, kwargs))
+            self.__dict__.update(values)
         self.__post_init__()
 
     def _wrong(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -188,6 +188,7 @@ class Launch:
             word, *rest = line.split()
             if word == b"run":
                 self.running = True
+                reap_leaving()  # while the command starts, nobody waits for us
             elif word == b"fail":
                 self._failed = (int(rest[0]), int(rest[1]))
                 self.ended = []
@@ -235,7 +236,6 @@ class Launch:
         if self.status >= 0:
             os.close(self.status)
             self.status = -1
-        reap_leaving()
         if self._pid and self.ended:
             _leaving.append(self._pid)
         elif self._pid:

@@ -61,7 +61,7 @@ def compile_plan(
     # A strict root has no process list to be seen, and then the kernel gives no other: it is made before.
     proc = _make_proc(draft) if policy.mode == "strict" and not host.no_proc else ""
     root = add_scene(view, policy, site, host, masks) if not site.is_set else ""
-    _add_devices(draft, policy, has_own_devices(policy, host))
+    _add_memory(draft, policy, has_own_devices(policy, host))
     if not host.no_proc:
         _add_proc(draft, policy, host, proc or _make_proc(draft))
     if root:
@@ -91,17 +91,13 @@ def _enter_namespaces(
         add_own(draft, host, ["user", *kinds], (home.uid, home.gid) if home is not None else None)
 
 
-def _add_devices(draft: Draft, policy: Policy, own: bool) -> None:
-    """Shared memory and terminals, for this run alone."""
+def _add_memory(draft: Draft, policy: Policy, own: bool) -> None:
+    """Shared memory, for this run alone."""
     if own or os.path.isdir("/dev/shm"):
         size = f",size={policy.limits.memory}" if policy.limits.memory else ""
         why = "a private /dev/shm"
         shm = draft.fill("mount", "tmpfs", f"mode=1777,nr_inodes=1048576{size}", PRIVATE, why=why)
         draft.add("attach", shm, draft.open_path("/dev/shm", stat.S_IFDIR, why), why=why)
-    if own or os.path.isdir("/dev/pts"):
-        options, why = "newinstance,mode=620,ptmxmode=666", "terminals of its own"
-        terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why=why)
-        draft.add("attach", terminals, draft.open_path("/dev/pts", stat.S_IFDIR, why), why=why)
 
 
 def _make_proc(draft: Draft) -> str:

@@ -1,4 +1,4 @@
-"""Scene: the file system that a command sees, but for what each run has of its own (processes, terminals, memory).
+"""Scene: the file system that a command sees, but for what each run has of its own (processes, shared memory).
 
 It can be set up once, in a mount namespace that is kept, and copied by each run.
 """
@@ -76,6 +76,7 @@ def add_scene(view: View, policy: Policy, site: Site, host: Host, masks: Masks) 
     for slot in emptied:
         draft.add("attributes", slot, READ_ONLY, why="nothing is added to it")
     _cover(view, covered, empties)
+    _add_terminals(draft, has_own_devices(policy, host))
     return root
 
 
@@ -283,6 +284,14 @@ def _add_run(scratch: _Scratch) -> list[str]:
         for path in ("/run", "/var/run")
         if os.path.isdir(path) and not os.path.islink(path)
     ]
+
+
+def _add_terminals(draft: Draft, own: bool) -> None:
+    """Not the host's. They are gone with the processes that hold them, so the next run finds none."""
+    if own or os.path.isdir("/dev/pts"):
+        options, why = "newinstance,mode=620,ptmxmode=666", "terminals of its own"
+        terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why=why)
+        draft.add("attach", terminals, draft.open_path("/dev/pts", stat.S_IFDIR, why), why=why)
 
 
 def _add_own_devices(view: View, scratch: _Scratch, devices: dict[str, str]) -> None:

@@ -123,6 +123,7 @@ class Run:
 
     def _watch(self) -> None:
         launch, stdio = self._launch, self._stdio
+        launch.read_status()  # what follows is done while the command starts, not before it can
         streams = {stdio.output, stdio.error} - {-1}  # those that are not the caller's own
         poll = select.poll()
         poll.register(launch.status, select.POLLIN)
