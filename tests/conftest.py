@@ -12,7 +12,6 @@ import pytest
 
 from hostfacts import objection_to_skip
 
-
 # Under nohup this is ignored, all that is started inherits that, and no shell can trap it then.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

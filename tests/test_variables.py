@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 
 import pytest
@@ -10,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.errors import PolicyError
-from corral.variables import HANDLES, INJECTION, KEPT, SECRETS, EnvRule, default_rules, name_matches, scrub
+from corral.variables import (
+    HANDLES,
+    INJECTION,
+    KEPT,
+    SECRETS,
+    EnvRule,
+    Scrubber,
+    default_rules,
+    name_matches,
+    scrub,
+)
 from launcher.patterns import MATCHES
 
 # Every default pattern with a name it must catch and a near miss that stays. None: a name that another default
@@ -244,3 +255,17 @@ def test_a_value_with_a_nul_and_an_unknown_verb_are_refused() -> None:
         EnvRule("set", "A", "a\0b")
     with pytest.raises(PolicyError, match="drop, keep or set, not 'delete'"):
         EnvRule("delete", "A")  # type: ignore[arg-type]
+
+
+def test_a_scrubber_sees_each_change_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    scrubber = Scrubber(default_rules())
+    monkeypatch.setenv("PLAIN", "1")
+    assert scrubber(os.environ).variables["PLAIN"] == "1"
+    assert scrubber(os.environ) is scrubber(os.environ)
+    monkeypatch.setenv("PLAIN", "2")
+    monkeypatch.setenv("SOME_TOKEN", "x")
+    scrubbed = scrubber(os.environ)
+    assert scrubbed.variables["PLAIN"] == "2"
+    assert "SOME_TOKEN" in scrubbed.removed
+    monkeypatch.delenv("PLAIN")
+    assert "PLAIN" not in scrubber(os.environ).variables

@@ -95,6 +95,7 @@ class Scrubber:
     def __init__(self, rules: Iterable[EnvRule]) -> None:
         self._rules = tuple(rules)
         self._drops: dict[str, bool] = {}
+        self._last: tuple[dict[bytes, bytes], Scrubbed] | None = None
         self._set = {
             rule.name: rule.value
             for position, rule in enumerate(self._rules)
@@ -114,6 +115,18 @@ class Scrubber:
         return not self._is_dropped(name)
 
     def __call__(self, environment: Mapping[str, str]) -> Scrubbed:
+        # What `os.environ` keeps undecoded: most runs of an environment find it as the last one did.
+        raw: dict[bytes, bytes] | None = getattr(environment, "_data", None)
+        last = self._last
+        if raw is not None and last is not None and last[0] == raw:
+            return last[1]
+        known = dict(raw) if raw is not None else None
+        scrubbed = self._scrub(environment)
+        if known is not None and known == raw:
+            self._last = (known, scrubbed)
+        return scrubbed
+
+    def _scrub(self, environment: Mapping[str, str]) -> Scrubbed:
         drops, kept, removed = self._drops, {}, []
         for name, value in environment.items():
             dropped = drops.get(name)

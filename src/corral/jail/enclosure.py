@@ -17,7 +17,7 @@ from corral.jail.keptgrounds import KeptGrounds
 from corral.jail.layer import Layer, make_layer
 from corral.jail.mountpoints import make_mount_points
 from corral.jail.plan import Draft, Plan
-from corral.jail.site import Site, find_masks, is_below, is_current, stamp_of
+from corral.jail.site import Site, find_masks, is_below, is_unchanged, stamp_of
 from corral.jail.survey import Survey
 from corral.jail.view import View
 from corral.paths.places import Place, kernel_device, pin_beneath, pin_directory
@@ -451,7 +451,7 @@ class Enclosure(Survey):
         if self._watch.poll(0):
             return False
         whole = all(layer.is_whole() for layer in self._layers.values()) and self._is_unmoved()
-        return whole and (self._masks is None or is_current(self._masks))
+        return whole and (self._masks is None or is_unchanged(self._masks.stamp))
 
     def _is_unmoved(self) -> bool:
         """Whether each place is still where it was pinned: a scene would go on showing what was moved away. A plan

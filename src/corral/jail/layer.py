@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from corral.jail.site import stamp_of
+from corral.jail.site import is_unchanged, stamp_of
 from corral.paths.places import Place, pin_directory
 from corral.record import Record
 
@@ -23,7 +23,7 @@ class Layer(Record):
     stamp: tuple[tuple[str, int, int], ...]
 
     def is_whole(self) -> bool:
-        return stamp_of(directory for directory, _, _ in self.stamp) == self.stamp
+        return is_unchanged(self.stamp)
 
 
 def make_layer(beside: str, home: str, names: tuple[str, ...]) -> Layer | None:

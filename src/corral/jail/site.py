@@ -89,8 +89,18 @@ def stamp_of(directories: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     return tuple(seen)
 
 
-def is_current(masks: Masks) -> bool:
-    return stamp_of(directory for directory, _, _ in masks.stamp) == masks.stamp
+def is_unchanged(stamp: tuple[tuple[str, int, int], ...]) -> bool:
+    """Whether `stamp_of` would give the same again."""
+    for directory, modified, inode in stamp:
+        try:
+            info = os.stat(directory)
+        except OSError:
+            if modified or inode:
+                return False
+            continue
+        if info.st_mtime_ns != modified or info.st_ino != inode:
+            return False
+    return True
 
 
 def find_masks(
