@@ -35,8 +35,9 @@ MOST = 16
 NOT_EXECUTABLE = 126
 
 THE_NETWORK = "the network"
-_WORTH_READING = re.compile(
-    "|".join((*REASONS, *set(REASONS.values()), "resolve host", "Failed to connect", "connect to host")), re.I
+_WORTH_READING = tuple(
+    text.lower()
+    for text in (*REASONS, *REASONS.values(), "resolve host", "failed to connect", "connect to host")
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 _ENTERED = re.compile(r"^make(?:\[\d+\])?: Entering directory '(.+)'$", re.MULTILINE)
@@ -119,12 +120,17 @@ def _text(output: str | bytes) -> str:
     return bytes(output[-LOOKED_AT:]).decode("utf-8", "surrogateescape")
 
 
+def _is_worth_reading(text: str) -> bool:
+    lower = text.lower()
+    return any(words in lower for words in _WORTH_READING)
+
+
 def _complaints(text: str) -> list[Complaint]:
-    if _WORTH_READING.search(text) is None:
+    if not _is_worth_reading(text):
         return []
     found = []
     for line in text.split("\n"):
-        if len(line) <= LONGEST_LINE and _WORTH_READING.search(line) is not None:
+        if len(line) <= LONGEST_LINE and _is_worth_reading(line):
             plain = _COLOUR.sub("", line).strip()
             complaint = read_socket_complaint(plain) or read_file_complaint(plain)
             if complaint is not None and complaint not in found:

@@ -196,16 +196,16 @@ class Enclosure(Survey):
         with self._lock:
             if not self._is_current():
                 self._forget()
-            if self.grounds.idle:
-                return self.grounds.idle.pop()
+            kept = self.grounds.take()
+            if kept is not None:
+                return kept
             if not self._may_be_set() or not self.grounds.reserve():
                 return self.staged_ground()  # this run sets its own scene
             generation = self.grounds.generation
             site = self._site(self.root, None, False)
             masks = self._current_masks()
         ground = self._set_scene(site, masks)
-        with self._lock:
-            self.grounds.add(ground, generation)
+        self.grounds.add(ground, generation)
         return ground or self.staged_ground()
 
     def _may_be_set(self) -> bool:
@@ -227,10 +227,7 @@ class Enclosure(Survey):
     def give_back(self, ground: Ground | None) -> None:
         if ground is None or self.is_staged(ground):
             return
-        with self._lock:
-            is_kept = self._mounts >= 0 and self.grounds.give_back(ground)
-        if not is_kept:
-            ground.close()
+        self.grounds.give_back(ground)
 
     # ---- the home that runs share ----
 
