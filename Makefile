@@ -61,8 +61,8 @@ check: $(VENV)/installed-dev launcher docs ## lint, types, a test for every numb
 docs: $(VENV)/installed-dev ## the site, in build/docs; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 
-bench: test-programs peer-programs $(VENV)/installed-dev $(LAUNCHER) ## what a jail costs, beside peers; writes docs/benchmarks; 10 minutes
-	for bench in launch files streams risk peers; do $(RUN) benchmarks/$$bench.py || exit 1; done
+bench: test-programs peer-programs $(VENV)/installed-dev $(LAUNCHER) ## what a jail costs, beside peers; writes docs/benchmarks; 20 minutes
+	for bench in launch files streams risk tools changes peers; do $(RUN) benchmarks/$$bench.py || exit 1; done
 
 soak: test-programs $(VENV)/installed-dev $(LAUNCHER) ## the heavy tests
 	$(RUN) -m pytest -m soak --timeout 1800

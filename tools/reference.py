@@ -18,6 +18,7 @@ from corral.jail import ladder
 from corral.jail.host import Host
 from corral.policy import MODES, Policy
 from corral.record import Record
+from corral.selftest.runner import every_case
 from corral.tools import registry
 
 # The Landlock ABIs at which something changes, and the kernel that brought each.
@@ -26,6 +27,11 @@ PROTECTION = """\
 Made from the claims that each tier makes: what a command is kept from, and from which kernel on. **no** is a gap:
 `corral status` and every result list it as `not_covered`, and a policy that [demands](../concepts.md#claims) the claim
 is refused there. `corral selftest` [tries them](../selftest.md) on your machine."""
+TESTED = ("namespaces", "landlock")
+TRIED = """\
+Every case of `corral selftest`, and what must come of it on the newest kernel, with the network off and, in read-only,
+one directory that may be written. **no**: this tier does not promise it. The test suite runs all of them in every mode
+and tier; `corral selftest --mode MODE --backend TIER` does on your machine."""
 REQUIRED = object()
 STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 ASYNC = ("AsyncLocalEnvironment", "AsyncProcess", "AsyncJob")
@@ -245,7 +251,24 @@ def protection() -> str:
             for claim, text in claims.CLAIMS.items()
         ]
         parts.append(table(["it is kept from this:", *tiers, "claim"], rows))
-    return "\n\n".join(parts)
+    return "\n\n".join((*parts, "## What the selftest tries", TRIED, selftest_table()))
+
+
+def selftest_table() -> str:
+    """Each case, in each mode and tier that the selftest is run in."""
+    columns, held = [], []
+    for mode in MODES:
+        policy = Policy().replace(mode=mode, network="off")
+        for tier in TESTED:
+            if mode != "off" and not ladder._unfit(tier, policy):
+                columns.append(f"{mode}, {tier}")
+                held.append(("", *ladder.held(tier, policy, _host(max(KERNELS)))))
+    rows = []
+    for group, case in every_case():
+        promised = "works" if case.must == "work" else "refused"
+        cells = [promised if case.claim in here else "**no**" for here in held]
+        rows.append([group, cell(case.tried), *cells])
+    return table(["", "tried", *columns], rows)
 
 
 def _since(tier: str, policy: Policy, claim: str) -> str:
