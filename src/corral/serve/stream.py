@@ -31,6 +31,9 @@ AT_ONCE = 64
 WAITING = 1024
 WAITING_BYTES = 64 * MB
 ENDING_SECONDS = 5.0
+# One file and nothing else: over before a cancel could be heard. If nothing else is under way the reader sees to these
+# itself, and no thread need be woken.
+QUICK = frozenset(("read_file", "stat_file", "list_tools"))
 
 
 class Job:
@@ -90,6 +93,10 @@ class Stream:
             self._write(self._cancel(request))
         else:
             job = Job(request, len(line) if isinstance(line, bytes) else line.size)
+            tool = request.get("tool")
+            if isinstance(tool, str) and tool in QUICK and not self._under_way:
+                self._write(self._desk.call(request, job.cancel))
+                return
             problem = self._admit(job)
             if problem is not None:
                 self._refuse(request, problem)

@@ -186,8 +186,8 @@ def _told(lines: Lines, span: Span, highest: int, wanted: Window) -> str:
         text = cut_lines(text)
         left_out = runs(text)
     if wanted.line_numbers:
-        width = len(str(highest))
-        text = [f"{number:>{width}}\t{line}" for number, line in enumerate(text, first)]
+        numbered = f"%{len(str(highest))}d\t%s"
+        text = [numbered % pair for pair in enumerate(text, first)]
     if left_out:
         kept: list[str] = []
         done = 0
