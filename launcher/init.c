@@ -20,15 +20,15 @@ void tell(struct report report)
 static int stops, is_stopped;
 
 /* Everything else in the namespace was started by the command or by what it started, and has been our child since its
- * parents ended: if we have none it is empty. Then we wait to be ended, since the caller need not wait for that; what
- * there is otherwise goes with us. */
+ * parents ended: if we have none it is empty. Then we wait to be ended, since the caller need not wait for that, unless
+ * it has our control group to remove. What there is otherwise goes with us. */
 static void tell_end(int status)
 {
     struct report report = {.kind = ENDED, .value = status};
     long pid;
     while ((pid = sys(NR_wait4, -1, 0, WNOHANG, 0)) > 0)
         ;
-    report.error = pid == -ECHILD;
+    report.error = pid == -ECHILD && !launch.is_grouped;
     sys(NR_getrusage, RUSAGE_CHILDREN, &report.usage);
     tell(report);
     if (!report.error)

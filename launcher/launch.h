@@ -82,6 +82,7 @@ struct launch {
     u64 deadline;         /* monotonic milliseconds, 0: none */
     u64 memory;           /* bytes, 0: no limit */
     u64 page;             /* bytes in one */
+    int is_grouped;       /* we are in the control group of this run, which its caller removes after us */
     char *text;           /* the plan as it was read, if it came by descriptor */
     size_t text_bytes;
 };

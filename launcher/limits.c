@@ -31,6 +31,7 @@ void op_oom(void)
 void op_group(void)
 {
     must(sys(NR_write, slot_of(0), "0", 1));
+    launch.is_grouped = 1;
 }
 
 u64 now_ms(void)
