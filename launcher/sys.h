@@ -157,7 +157,9 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define S_IFDIR 0040000
 #define S_IFBLK 0060000
 #define S_IFREG 0100000
+#define F_GETFD 1
 #define F_SETFD 2
+#define PIDFD_GET_MNT_NAMESPACE 0xff03
 #define F_GETFL 3
 #define FD_CLOEXEC 1
 #define SEEK_SET 0

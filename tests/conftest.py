@@ -12,8 +12,14 @@ import pytest
 
 from hostfacts import objection_to_skip
 
-# Under nohup this is ignored, all that is started inherits that, and no shell can trap it then.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Ignored under nohup, or behind the `&` of a script. All that is started inherits that, and no shell can trap it then.
+for _signal, _default in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, _default)
 
 
 @pytest.hookimpl(wrapper=True)
