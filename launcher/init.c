@@ -20,8 +20,8 @@ void tell(struct report report)
 static int stops, is_stopped;
 
 /* Everything else in the namespace was started by the command or by what it started, and has been our child since its
- * parents ended: if we have none it is empty. Then we wait to be ended, since the caller need not wait for that, unless
- * it has our control group to remove. What there is otherwise goes with us. */
+ * parents ended: if we have none it is empty. The caller need not wait for us to be gone then, unless it has our control
+ * group to remove. What there is otherwise goes with us. */
 static void tell_end(int status)
 {
     struct report report = {.kind = ENDED, .value = status};
@@ -31,8 +31,7 @@ static void tell_end(int status)
     report.error = pid == -ECHILD && !launch.is_grouped;
     sys(NR_getrusage, RUSAGE_CHILDREN, &report.usage);
     tell(report);
-    if (!report.error)
-        leave(0);
+    leave(0);
 }
 
 /* Reap all that ended; the run is over when the command is among them. */

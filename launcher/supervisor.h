@@ -12,7 +12,7 @@ struct run {
     int may_kill_all; /* kill(-1) reaches what is ours and nothing else */
     int leaves_rest;  /* what the command leaves running when it ends by itself is not ours to end */
     int is_told;      /* PID 1 tells how the command ended; if it does not, its own end is no answer */
-    int is_empty;     /* PID 1 is all that is left, and waits to be ended */
+    int is_empty;     /* PID 1 is all that is left, and on its way out */
     int wait_status;  /* of the command; -1: not known */
     int stop, stop_status; /* a stop that PID 1 told of and that is not mirrored yet */
     struct rusage usage;
