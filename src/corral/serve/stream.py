@@ -33,7 +33,7 @@ WAITING_BYTES = 64 * MB
 ENDING_SECONDS = 5.0
 # One file and nothing else: over before a cancel could be heard. If nothing else is under way the reader sees to these
 # itself, and no thread need be woken.
-QUICK = frozenset(("read_file", "stat_file", "list_tools"))
+QUICK = frozenset(("read_file", "stat_file", "edit_file", "list_tools"))
 
 
 class Job:
