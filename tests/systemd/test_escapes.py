@@ -231,8 +231,9 @@ def test_a_command_has_its_three_streams_and_nothing_of_ours(bed: Bed) -> None:
 def test_shared_memory_is_private_and_processes_outside_cannot_be_signalled(bed: Bed) -> None:
     bed.sh("echo host > /dev/shm/of-the-host-60999")
     try:
-        with bed.testbed.start("sleep", "60") as victim:
-            pid = bed.sh("pgrep -u 60999 -x sleep").strip()
+        with bed.testbed.start("sh", "-c", "echo $$; exec sleep 60") as victim:
+            assert victim.stdout is not None
+            pid = victim.stdout.readline().strip()  # as its own PID namespace, the testbed's, counts
             answer = bed.script(f"ls -A /dev/shm; kill -TERM {pid}; kill -0 $$ && echo controls")
             assert answer["stdout"] == "controls\n"
             assert "not permitted" in answer["stderr"]
