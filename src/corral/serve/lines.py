@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CHUNK = 1 << 18
+SMALL = 1 << 14  # most lines are short, and room for a long one takes longer to get than they do to read
 EDGE = 4096
 
 # Members of an object that come before, or after, everything that is nested or long.
@@ -74,8 +75,9 @@ class _Growing:
 def lines(fd: int, limit: int, wait: Callable[[], bool] | None = None) -> Iterator[bytes | TooLong]:
     """Every line without its end, as soon as it is there. The last may have no end. ``wait`` is called before each read
     and ends the lines by saying no."""
-    line = _Growing(limit)
-    while (wait is None or wait()) and (chunk := os.read(fd, CHUNK)):
+    line, size = _Growing(limit), SMALL
+    while (wait is None or wait()) and (chunk := os.read(fd, size)):
+        size = CHUNK if len(chunk) == size else SMALL
         *whole, rest = chunk.split(b"\n")
         for piece in whole:
             line.add(piece)
