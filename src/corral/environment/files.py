@@ -28,7 +28,7 @@ from corral.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import IO, Literal, overload
 
     from corral.files.access import AnyPath, HardLinks
@@ -215,10 +215,12 @@ class FileHalf:
         existing: Existing = "replace",
         links: Links = "refuse",
         encoding: str = "utf-8",
+        ready: Callable[[], None] | None = None,
     ) -> int:
         """The number of bytes written, all or none of them. Missing directories are made. ``existing`` "refuse":
         FileExistsError if something is there. ``links`` "break": a file with several names is replaced under this
-        one and stays as it was under the others."""
+        one and stays as it was under the others. ``ready`` is called when it is on the disk and not yet in its
+        place."""
         access = self._access
         spot = access.locate(path)
         digest = None if access.stamps is None else Digest()
@@ -228,6 +230,8 @@ class FileHalf:
                 write_all(pending.fd, piece)
                 if digest is not None:
                     digest.update(piece)
+            if ready is not None:
+                pending.verify = _one_after_the_other(ready, pending.verify)
             info = pending.commit()
         finally:
             pending.discard()
@@ -315,6 +319,15 @@ class FileHalf:
         with self.open(source, "rb") as content:
             self.write_file(target, content, existing=existing)
         self._access.remove(spot)
+
+
+def _one_after_the_other(first: Callable[[], None], second: Callable[[], None] | None) -> Callable[[], None]:
+    def both() -> None:
+        first()
+        if second is not None:
+            second()
+
+    return both
 
 
 def _empty_and_remove(anchor: Anchor, parent: int, name: str, files: list[str]) -> None:

@@ -4,6 +4,7 @@ files are still as we left them, and the rest is named."""
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from corral.errors import FileTooLarge
 from corral.record import Record
@@ -12,7 +13,7 @@ from corral.tools.limits import EDIT_FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from corral.tools.call import Call
 
@@ -56,7 +57,7 @@ def make(call: Call, changes: Sequence[Change]) -> list[Kept]:
         kept = _keep(call, change)
         try:
             call.check_canceled()
-            _put(call, change)
+            _put(call, change, partial(call.history.settle, kept))
         except Exception as error:  # noqa: BLE001 - whatever it was, what was done before is taken back
             call.history.drop(kept)
             raise _taken_back(call, change, error, done) from None
@@ -70,13 +71,15 @@ def _keep(call: Call, change: Change) -> Kept:
     return call.history.keep(call.tool, change.path, place_of(call, change.path), change.before)
 
 
-def _put(call: Call, change: Change) -> None:
+def _put(call: Call, change: Change, settle: Callable[[], None]) -> None:
+    """``settle`` is called before anything of it can be seen."""
     if change.after is None:
+        settle()
         call.files.remove_file(change.path)
     elif change.before is None and not change.unknown:
-        call.files.write_file(change.path, change.after, existing="refuse")
+        call.files.write_file(change.path, change.after, existing="refuse", ready=settle)
     else:
-        call.files.write_file(change.path, change.after)
+        call.files.write_file(change.path, change.after, ready=settle)
 
 
 def _taken_back(call: Call, change: Change, error: Exception, done: list[tuple[Change, Kept]]) -> Failure:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import time
+from _thread import start_new_thread
 
 from corral.digest import digest
 from corral.files.atomic import write_all
@@ -48,7 +49,12 @@ class History:
     def __init__(self, directory: str | None, workspace: str) -> None:
         self._directory = directory
         self._workspace = workspace
-        self._spare = 0, 0  # so many entries and bytes may be added before making room is due
+        self._spare: tuple[int, int] | None = (
+            None  # so many entries and bytes may be added before room is due
+        )
+        self._unsettled: dict[
+            str, tuple[int, str]
+        ] = {}  # descriptor and path of those that are not on the disk yet
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -92,8 +98,26 @@ class History:
         except OSError as error:
             return {"skipped": f"{error.strerror}"}
 
+    def settle(self, kept: dict[str, str]) -> None:
+        """Before the change is seen: what was kept is on the disk, or ``kept`` says that it is not. Harmless twice."""
+        if kept.get("id") not in self._unsettled:
+            return
+        fd, path = self._unsettled.pop(kept["id"])
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            del kept["id"]
+            kept["skipped"] = f"{error.strerror}"
+        finally:
+            os.close(fd)
+
     def drop(self, kept: dict[str, str]) -> None:
         """The change was not made after all."""
+        fd, _ = self._unsettled.pop(kept.get("id", ""), (-1, ""))
+        if fd >= 0:
+            os.close(fd)
         for name in self._newest() if "id" in kept else ():
             if name.split("-")[1] == kept["id"]:
                 with contextlib.suppress(OSError):
@@ -120,23 +144,32 @@ class History:
         name = f"{now:020d}-{name_id}-{len(record)}"
         self._make_room(directory, len(record))
         # No temp file and no rename: what was not written to its end is found out by its digest.
-        fd = os.open(os.path.join(directory, name), NEW, 0o600)
+        place = os.path.join(directory, name)
+        fd = os.open(place, NEW, 0o600)
         try:
             write_all(fd, record)
-            os.fsync(fd)
+            # On its way to the disk, while the change is prepared; `settle` waits for it.
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         except BaseException:
-            os.unlink(os.path.join(directory, name))
-            raise
-        finally:
             os.close(fd)
+            os.unlink(place)
+            raise
+        self._unsettled[name_id] = (fd, place)
         return name_id
 
     def _make_room(self, directory: str, needed: int) -> None:
-        """Now and then, and then for some more: listing, and removing right after a sync, wait for the disk."""
-        entries, size = self._spare
-        self._spare = entries - 1, size - needed
-        if entries > 0 and size > needed:
-            return
+        """Now and then, and then for some more; from the second time on nobody waits for it."""
+        if self._spare is None:
+            self._remove_oldest(directory, needed)
+        else:
+            entries, size = self._spare
+            self._spare = entries - 1, size - needed
+            if entries > 0 and size > needed:
+                return
+            start_new_thread(self._remove_oldest, (directory, needed))
+        self._spare = SPARE_ENTRIES, SPARE_BYTES
+
+    def _remove_oldest(self, directory: str, needed: int) -> None:
         kept, left = 0, UNDO_BYTES - needed
         names = sorted(self._names(directory), reverse=True)
         for name in names[: UNDO_ENTRIES - 1]:
@@ -147,7 +180,6 @@ class History:
         for name in names[kept:]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(directory, name))
-        self._spare = SPARE_ENTRIES, SPARE_BYTES
 
     @staticmethod
     def _names(directory: str) -> list[str]:
