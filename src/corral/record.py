@@ -71,7 +71,7 @@ class Record:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self._fields)
+        return tuple(map(self.__dict__.__getitem__, self._fields))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -90,4 +90,4 @@ class Record:
 
     def replace(self, **changes: Any) -> Self:
         """A copy with these fields changed, checked like any other."""
-        return type(self)(**{**{name: getattr(self, name) for name in self._fields}, **changes})
+        return type(self)(**dict(zip(self._fields, self._values(), strict=True)) | changes)
