@@ -33,6 +33,9 @@ def main(subcommand: str, words: list[str]) -> int:
     if parsed.has("--help"):
         print(help_text(USAGE[subcommand]))
         return 0
+    import gc
+
+    gc.disable()  # what it would find in the little that is made here costs more to look for than it weighs
     ready = prepare(subcommand, parsed)
     enclosure = ready.enclosure
     if enclosure.choice.backend == "none":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from corral.errors import PolicyError
 from corral.paths.places import Place
@@ -119,10 +118,11 @@ def find_masks(
     if as_root:
         wanted += [path for path in ROOT_KEY_MATERIAL if path not in shown]
     wanted += existing_backups(wanted)
+    looked = _Looked(below)
     for path in wanted:
         parents.add(os.path.dirname(path))
         targets = [path]
-        if _has_link(path, below):
+        if looked.has_link(path):
             targets = [os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))]
             targets.append(os.path.realpath(path))
         for target in dict.fromkeys(targets):
@@ -134,19 +134,50 @@ def find_masks(
                 tops, key=len, default=None
             )  # a home may lie in another one, or in a place that is taken
             if home in below and home not in taken:
-                below[home].append(_first_missing(target, home)[len(home) + 1 :])
+                below[home].append(looked.first_missing(target, home)[len(home) + 1 :])
             elif os.path.lexists(target):
                 covered.append(target)
     names = {home: _outermost(found) for home, found in below.items()}
-    return Masks(names, _outermost(covered), stamp_of(sorted({_existing(parent) for parent in parents})))
+    return Masks(names, _outermost(covered), stamp_of(sorted(set(map(looked.existing, parents)))))
 
 
-def _first_missing(target: str, home: str) -> str:
-    """The name to hide: where a directory on the way to it is not there, that one. Nothing is lost by it, no layer
-    shows a directory that does not exist, and what appears there during a run is hidden."""
-    while os.path.dirname(target) != home and not os.path.isdir(os.path.dirname(target)):
-        target = os.path.dirname(target)
-    return target
+class _Looked:
+    """What is there of the paths to hidden names, each directory looked at once: they have most of them in common."""
+
+    def __init__(self, homes: Iterable[str]) -> None:
+        self._tops = {*homes, "/"}
+        self._directories: dict[str, bool] = {}
+        self._linked: dict[str, bool] = {}
+
+    def is_directory(self, path: str) -> bool:
+        found = self._directories.get(path)
+        if found is None:
+            found = self._directories[path] = os.path.isdir(path)
+        return found
+
+    def has_link(self, path: str) -> bool:
+        """Whether the path, or a directory on the way to it below its home, is a symbolic link."""
+        if path in self._tops:
+            return False
+        found = self._linked.get(path)
+        if found is None:
+            above = os.path.dirname(path)
+            found = self.has_link(above) or (self.is_directory(above) and os.path.islink(path))
+            self._linked[path] = found
+        return found
+
+    def first_missing(self, target: str, home: str) -> str:
+        """The name to hide: where a directory on the way to it is not there, that one. Nothing is lost by it, no layer
+        shows a directory that does not exist, and what appears there during a run is hidden."""
+        while (above := os.path.dirname(target)) != home and not self.is_directory(above):
+            target = above
+        return target
+
+    def existing(self, directory: str) -> str:
+        """The directory, or the nearest one above it that is there: what is made below it changes its time."""
+        while not self.is_directory(directory):
+            directory = os.path.dirname(directory)
+        return directory
 
 
 def _refuse_grants_inside(target: str, taken: tuple[str, ...]) -> None:
@@ -164,26 +195,6 @@ def _below_home(path: str) -> str:
     """As the list of hidden names spells it."""
     home = next((home for home in account_homes() if is_below(path, home)), "")
     return path[len(home) + 1 :] if home else path
-
-
-def _existing(directory: str) -> str:
-    """The directory, or the nearest one above it that is there: what is made below it changes its time."""
-    while not os.path.isdir(directory):
-        directory = os.path.dirname(directory)
-    return directory
-
-
-def _has_link(path: str, homes: Iterable[str]) -> bool:
-    """Whether the path, or a directory on the way to it below its home, is a symbolic link."""
-    top = next((home for home in homes if is_below(path, home)), "/")
-    while path != top and path != "/":
-        try:
-            if stat.S_ISLNK(os.lstat(path).st_mode):
-                return True
-        except OSError:
-            pass
-        path = os.path.dirname(path)
-    return False
 
 
 def _outermost(paths: list[str]) -> tuple[str, ...]:
