@@ -63,6 +63,7 @@ def test_a_malformed_line_gets_one_error_and_the_stream_goes_on(caller: Caller) 
 
 def test_a_line_that_is_too_long_is_answered_with_its_id_and_not_kept(caller: Caller) -> None:
     with caller.stream() as talk:
+        assert talk.asks(call("list_tools"))["ok"]  # it is up
         before = resident(talk.process.pid)
         talk.send(b'{"request_id":"first","tool":"x","args":{"a":"' + b"x" * 60_000_000 + b'"}}')
         talk.send(b'{"tool":"x","args":{"a":"' + b"x" * 60_000_000 + b'"},"request_id":"last"}')
