@@ -3,6 +3,7 @@ true, as in inside.py."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import shutil
@@ -233,12 +234,20 @@ def is_refused_to_root(house: Household) -> bool:
     return all(status == 125 and "does not run as root; use `sudo -u USER" in text for status, text in said)
 
 
+def owners_of_processes() -> set[int]:
+    found = set()
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError):  # gone since
+            found.add(os.stat(f"/proc/{pid}").st_uid)
+    return found
+
+
 def strict_is_another_user(house: Household) -> bool:
     """For the kernel too: seen from outside."""
     line = "echo x > note; id -u; read _"
     with house.environment("strict") as env, env.start(["sh", "-c", line], stdin=subprocess.PIPE) as run:
         inside = next(iter(run)).data.decode().strip()
-        owners = {os.stat(f"/proc/{pid}").st_uid for pid in filter(str.isdecimal, os.listdir("/proc"))}
+        owners = owners_of_processes()
         run.write("go\n")
         run.wait(60)
     made_by = os.stat(house.project / "note").st_uid

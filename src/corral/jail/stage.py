@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from corral.jail.plan import Draft
 
 LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN = 1, 2, 4, 8
+HELD = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW  # for writing: NFS locks nothing else
 
 
 class Holder:
@@ -189,7 +190,7 @@ def _living(top: str) -> Iterator[Holder]:
             continue  # about to be one
         path = os.path.join(top, name)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(path, HELD)
         except OSError:
             continue
         try:
