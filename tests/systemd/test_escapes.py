@@ -266,9 +266,9 @@ def test_the_host_keeps_nothing_of_a_run(bed: Bed) -> None:
 
 def test_what_is_read_only_in_the_workspace_cannot_be_moved_away_with_what_it_lies_in(bed: Bed) -> None:
     work = bed.sh("cd ~/work && pwd").strip()
-    bed.sh("mkdir -p ~/work/deep/kept && echo real > ~/work/deep/kept/file")
+    bed.sh(f"cd {work} && mkdir -p deep/kept && echo real > deep/kept/file")
     grant = [[f"{work}/deep/kept", "ro"]]
     line = "mv deep moved; mkdir -p deep/kept; echo false > deep/kept/file; touch beside; cat deep/kept/file"
     answer = bed.script(line, policy={"grants": grant})
     assert answer["stdout"] == "real\n"
-    assert bed.sh("cat ~/work/deep/kept/file; ls ~/work/beside") == f"real\n{work}/beside\n"
+    assert bed.sh(f"cd {work} && cat deep/kept/file && ls beside") == "real\nbeside\n"

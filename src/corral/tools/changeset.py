@@ -58,6 +58,7 @@ def make(call: Call, changes: Sequence[Change]) -> list[Kept]:
         try:
             call.check_canceled()
             _put(call, change, partial(call.history.settle, kept))
+            call.history.settle(kept)  # a host that opens files itself may not ask whether it is time
         except Exception as error:  # noqa: BLE001 - whatever it was, what was done before is taken back
             call.history.drop(kept)
             raise _taken_back(call, change, error, done) from None

@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import time
-from _thread import start_new_thread
 
 from corral.digest import digest
 from corral.files.atomic import write_all
@@ -49,12 +48,9 @@ class History:
     def __init__(self, directory: str | None, workspace: str) -> None:
         self._directory = directory
         self._workspace = workspace
-        self._spare: tuple[int, int] | None = (
-            None  # so many entries and bytes may be added before room is due
-        )
-        self._unsettled: dict[
-            str, tuple[int, str]
-        ] = {}  # descriptor and path of those that are not on the disk yet
+        self._spare = 0, 0  # so many entries and bytes may be added before making room is due
+        # Descriptor and path of those that are not on the disk yet, by id.
+        self._unsettled: dict[str, tuple[int, str]] = {}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -158,18 +154,11 @@ class History:
         return name_id
 
     def _make_room(self, directory: str, needed: int) -> None:
-        """Now and then, and then for some more; from the second time on nobody waits for it."""
-        if self._spare is None:
-            self._remove_oldest(directory, needed)
-        else:
-            entries, size = self._spare
-            self._spare = entries - 1, size - needed
-            if entries > 0 and size > needed:
-                return
-            start_new_thread(self._remove_oldest, (directory, needed))
-        self._spare = SPARE_ENTRIES, SPARE_BYTES
-
-    def _remove_oldest(self, directory: str, needed: int) -> None:
+        """Now and then, and then for some more: listing, and removing right after a sync, wait for the disk."""
+        entries, size = self._spare
+        self._spare = entries - 1, size - needed
+        if entries > 0 and size > needed:
+            return
         kept, left = 0, UNDO_BYTES - needed
         names = sorted(self._names(directory), reverse=True)
         for name in names[: UNDO_ENTRIES - 1]:
@@ -180,6 +169,7 @@ class History:
         for name in names[kept:]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(directory, name))
+        self._spare = SPARE_ENTRIES, SPARE_BYTES
 
     @staticmethod
     def _names(directory: str) -> list[str]:

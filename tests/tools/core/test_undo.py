@@ -133,6 +133,45 @@ def edits(*paths: str) -> list[dict[str, str]]:
     return [{"path": path, "old_text": "old", "new_text": "new"} for path in paths]
 
 
+def test_what_was_before_is_on_the_disk_before_the_change_is_seen(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.file("f", b"one\n")
+    happened: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def synced(fd: int) -> None:
+        happened.append("kept" if "/history/" in os.readlink(f"/proc/self/fd/{fd}") else "other")
+        fsync(fd)
+
+    def renamed(*names: Any, **places: Any) -> None:
+        happened.append("seen")
+        rename(*names, **places)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    assert "id" in room.call("edit_file", path="f", old_text="one", new_text="two")["meta"]["undo"]
+    assert happened.index("kept") < happened.index("seen")
+
+
+def test_what_cannot_be_kept_is_said_and_the_change_is_made(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = room.file("f", b"one\n")
+    fsync = os.fsync
+
+    def fails(fd: int) -> None:
+        if "/history/" in os.readlink(f"/proc/self/fd/{fd}"):
+            raise OSError(5, "Input/output error")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", fails)
+    told = room.call("edit_file", path="f", old_text="one", new_text="two")
+    assert told["meta"]["undo"] == {"skipped": "Input/output error"}
+    assert target.read_bytes() == b"two\n"
+    assert history_files(tmp_path) == []
+
+
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Writing "third" fails; ``meanwhile`` is done right before."""
