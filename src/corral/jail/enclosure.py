@@ -7,20 +7,17 @@ holds a masked name.
 from __future__ import annotations
 
 import os
-import select
 from _thread import allocate_lock
 
 from corral.errors import NotEnforceable, PolicyError
 from corral.jail import fence, landlock, namespaces, scene
+from corral.jail.footing import Footing
 from corral.jail.ground import Ground, furnished_ground
-from corral.jail.keptgrounds import KeptGrounds
-from corral.jail.layer import Layer, make_layer
 from corral.jail.mountpoints import make_mount_points
 from corral.jail.plan import Draft, Plan
-from corral.jail.site import Site, find_masks, is_below, is_unchanged, stamp_of
-from corral.jail.survey import Survey
+from corral.jail.site import Site, is_below
 from corral.jail.view import View
-from corral.paths.places import Place, kernel_device, pin_beneath, pin_directory
+from corral.paths.places import Place, pin_beneath, pin_directory
 from corral.state import homes as account_homes
 
 TYPE_CHECKING = False
@@ -42,7 +39,7 @@ BY_NAME = "by name"
 GROUPED = ("namespaces", "landlock")  # a unit of systemd's has a control group of its own
 
 
-class Enclosure(Survey):
+class Enclosure(Footing):
     """``inherits_streams``: the command gets our own 0-2. ``kept``: descriptors left to it."""
 
     def __init__(
@@ -56,19 +53,13 @@ class Enclosure(Survey):
         homes: tuple[str, ...] | None = None,
         prove: bool = True,
     ) -> None:
-        super().__init__(policy, account_homes() if homes is None else homes, degraded=degraded, prove=prove)
-        self.inherits_streams = inherits_streams
+        homes = account_homes() if homes is None else homes
+        super().__init__(policy, homes, degraded=degraded, prove=prove, inherits_streams=inherits_streams)
         self.kept = kept
-        self._temp: Place | None = None
         self._summary: Place | None = None
         self._compiled: dict[tuple[str, bool, Ground | None, bool, str], Compiled] = {}
         self._lock = allocate_lock()  # one environment serves many threads
-        self.grounds = KeptGrounds()
-        self._masks: Masks | None = None
-        self._layers: dict[str, Layer] = {}
-        self._mounts = -1
         self._stage: Stage | None = None
-        self._listed: tuple[tuple[str, int, int], ...] = ()
         try:
             self._survey(root)
         except BaseException:
@@ -76,9 +67,7 @@ class Enclosure(Survey):
             raise
 
     def close(self) -> None:
-        if self._mounts >= 0:
-            os.close(self._mounts)
-            self._mounts = -1
+        self._stop_watching()
         self._drop_layers()
         self.grounds.forget()
         if self._stage is not None:
@@ -402,67 +391,7 @@ class Enclosure(Survey):
     def hidden_count(self) -> int:
         return len(self.hidden_paths())
 
-    # ---- what the compiled steps stand on ----
-
-    def _current_masks(self) -> Masks:
-        if self._masks is None:
-            taken = tuple(place.path for place in (*self.writable, *self.read_only))
-            self._masks = find_masks(
-                self.homes, self.hidden, self.policy.unhide, taken, as_root=self.host.is_root
-            )
-        return self._masks
-
-    def _current_layers(self) -> dict[str, Layer]:
-        if not self._layers and self._temp is not None and self.choice.backend == "namespaces":
-            beside = os.path.dirname(self._temp.path)
-            for home, names in self._current_masks().below_home.items():
-                if self._is_exposed(beside, home):
-                    continue  # made inside each run instead
-                layer = make_layer(beside, home, names)
-                if layer is not None:
-                    self._layers[home] = layer
-        return self._layers
-
-    def _is_exposed(self, beside: str, home: str) -> bool:
-        """A layer may not lie in what it covers (the kernel refuses), nor where a command can take names out of it."""
-        places = (home, *(place.path for place in self.writable))
-        return any(is_below(beside, place) or is_below(place, beside) for place in places)
-
-    def _drop_layers(self) -> None:
-        while self._layers:
-            self._layers.popitem()[1].place.close()
-
-    def _is_current(self) -> bool:
-        if self.inherits_streams or self.choice.backend == "none":
-            return True  # compiled once, run once
-        if self.choice.backend == "landlock":
-            seen = stamp_of(fence.listed_for_root()) if self.host.is_root else ()
-            was, self._listed = self._listed, seen
-            return was == seen
-        if self._mounts < 0:
-            self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
-            self._watch = select.poll()
-            self._watch.register(self._mounts, select.POLLPRI | select.POLLERR)
-            self._watch.poll(0)
-            return False
-        if self._watch.poll(0):
-            return False
-        whole = all(layer.is_whole() for layer in self._layers.values()) and self._is_unmoved()
-        return whole and (self._masks is None or is_unchanged(self._masks.stamp))
-
-    def _is_unmoved(self) -> bool:
-        """Whether each place is still where it was pinned: a scene would go on showing what was moved away. A plan
-        without one compares them itself, and refuses."""
-        if not self.grounds:
-            return True
-        for place in (*self.writable, *self.read_only):
-            try:
-                info = os.stat(place.path, follow_symlinks=False)
-            except OSError:
-                return False
-            if (info.st_ino, kernel_device(info.st_dev)) != (place.inode, place.device):
-                return False
-        return True
+    # ---- parts ----
 
     def _forget(self) -> None:
         self.grounds.forget()
