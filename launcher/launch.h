@@ -36,7 +36,7 @@
     X("loopback",   "",        op_loopback)   /* bring lo up */                                              \
     X("mount",      "dwwn",    op_mount)      /* SLOT TYPE OPTIONS ATTRS: a new file system, detached */     \
     X("overlay",    "dssn",    op_overlay)    /* SLOT TOP BOTTOM ATTRS: read-only, TOP hides in BOTTOM */    \
-    X("copy",       "dosssn",  op_copy)       /* SLOT TOP BOTTOM UPPER WORK ATTRS: what is written goes to UPPER */\
+    X("copy",       "dossswn", op_copy)       /* SLOT TOP BOTTOM UPPER WORK OPTIONS ATTRS: UPPER takes what is written */\
     X("tree",       "dsn",     op_tree)       /* SLOT FROM ATTRS: a detached clone with all below it */      \
     X("idmap",      "ss",      op_idmap)      /* SLOT USERNS: owners of a detached tree as that namespace maps them */\
     X("readonly",   "",        op_readonly)   /* all that is mounted: read-only, nosuid, private */          \

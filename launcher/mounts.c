@@ -14,12 +14,10 @@ static int mount_of(int fs, u64 attrs)
     return fd;
 }
 
-/* OPTIONS: key=value or flag, joined by commas, as mount(8) takes them. */
-void op_mount(void)
+/* key=value or flag, joined by commas, as mount(8) takes them. */
+static void fs_options(int fs, const char *option)
 {
-    char **word = launch.operand;
-    int fs = (int)must(sys(NR_fsopen, word[1], FSOPEN_CLOEXEC));
-    for (char *option = word[2]; *option;) {
+    while (*option) {
         char key[64], value[64];
         size_t k = 0, v = 0, has_value = 0;
         for (; *option && *option != ','; option++) {
@@ -36,6 +34,13 @@ void op_mount(void)
         key[k] = value[v] = 0;
         fs_option(fs, has_value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, has_value ? value : 0, 0);
     }
+}
+
+void op_mount(void)
+{
+    char **word = launch.operand;
+    int fs = (int)must(sys(NR_fsopen, word[1], FSOPEN_CLOEXEC));
+    fs_options(fs, word[2]);
     fill(0, mount_of(fs, number(word[3])));
 }
 
@@ -55,10 +60,10 @@ static void fs_layer(int fs, const char *key, int fd)
     fs_option(fs, FSCONFIG_SET_STRING, key, name, 0);
 }
 
-static int overlay_of(int top, int bottom)
+static int overlay_of(int top, int bottom, const char *options)
 {
     int fs = (int)must(sys(NR_fsopen, "overlay", FSOPEN_CLOEXEC));
-    fs_option(fs, FSCONFIG_SET_FLAG, "userxattr", 0, 0);
+    fs_options(fs, options);
     if (top < 0 && sys(NR_fsconfig, fs, FSCONFIG_SET_FD, "lowerdir+", 0, bottom) >= 0)
         return fs;
     if (top >= 0 && sys(NR_fsconfig, fs, FSCONFIG_SET_FD, "lowerdir+", 0, top) >= 0) {
@@ -76,16 +81,16 @@ static int overlay_of(int top, int bottom)
 /* Read-only: what TOP has covers, or hides, what BOTTOM has. */
 void op_overlay(void)
 {
-    fill(0, mount_of(overlay_of(slot_of(1), slot_of(2)), number(launch.operand[3])));
+    fill(0, mount_of(overlay_of(slot_of(1), slot_of(2), "userxattr"), number(launch.operand[3])));
 }
 
 /* The same with a layer that takes all that is written; TOP and BOTTOM never change. */
 void op_copy(void)
 {
-    int fs = overlay_of(equal(launch.operand[1], "-") ? -1 : slot_of(1), slot_of(2));
+    int fs = overlay_of(equal(launch.operand[1], "-") ? -1 : slot_of(1), slot_of(2), launch.operand[5]);
     fs_layer(fs, "upperdir", slot_of(3));
     fs_layer(fs, "workdir", slot_of(4));
-    fill(0, mount_of(fs, number(launch.operand[5])));
+    fill(0, mount_of(fs, number(launch.operand[6])));
 }
 
 static void set_attributes(int fd, u64 attrs)

@@ -33,6 +33,11 @@ def not_root() -> bool:
     return os.geteuid() != 0
 
 
+def not_initial_root() -> bool:
+    """Whether we are not root, or the root of a user namespace only."""
+    return os.geteuid() != 0 or Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
+
+
 def is_root() -> bool:
     return os.geteuid() == 0
 
@@ -185,6 +190,7 @@ FACTS: dict[str, Callable[[], bool]] = {
         fact.__name__: fact
         for fact in (
             not_root,
+            not_initial_root,
             is_root,
             no_landlock,
             landlock_abi_below_9,

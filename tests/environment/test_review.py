@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from corral import AsyncLocalEnvironment, LocalEnvironment, Policy
 from corral.errors import NotEnforceable, PolicyError
+from corral.jail.homes import is_initial_root
+from corral.state import made_state_directory
+from hostfacts import skip_unless_host
 from jail.world import World
 
 pytestmark = pytest.mark.jail
@@ -106,15 +112,120 @@ async def test_the_async_twin_reviews_too(project: Path) -> None:
 
 @pytest.mark.parametrize("line", ["git mv d e", "python3 -c \"import os; os.rename('d', 'e')\""])
 def test_a_directory_that_cannot_be_renamed_in_the_copy_is_explained(project: Path, line: str) -> None:
+    """Only the host's root may leave the mark that such a rename needs."""
     (project / "d").mkdir()
     (project / "d/f").touch()
     begun = "git init -q . && git add -A && git -c user.name=n -c user.email=e commit -qm first"
     with LocalEnvironment(project, REVIEW) as environment:
         done = environment.shell(f"{begun} && {line}")
+        if is_initial_root():
+            assert (done.exit_code, done.denials) == (0, ())
+            return
         (denial,) = done.denials
         assert (denial.rule, denial.what) == ("copied", str(project / "d"))
         assert "use mv" in denial.text()
         assert environment.shell("mv d e && git add -A && git status --short").stdout == "R  d/f -> e/f\n"
+
+
+class TestTheCopyOfTheHostsRoot:
+    """It is mounted outside of any user namespace, with marks that no program inside can make."""
+
+    RENAMES = """if 1:
+        import os
+        os.rename("d/e", "d/moved")
+        os.rename("d", "n")
+        open("n/moved/f", "a").write("more")
+        os.rename("n", "m")
+        os.mkdir("d")
+        os.rename("m/moved", "d/again")
+    """
+
+    @pytest.fixture(autouse=True)
+    def _as_root(self) -> None:
+        skip_unless_host("not-initial-root")
+
+    @pytest.fixture
+    def tree(self, project: Path) -> Path:
+        (project / "d/e/deep").mkdir(parents=True)
+        for name in ("d/g", "d/e/f", "d/e/deep/h"):
+            (project / name).write_text(f"{name}\n")
+        return project
+
+    @staticmethod
+    def contents(top: Path) -> dict[str, str | None]:
+        """Of every file by its path; None: a directory."""
+        return {
+            str(path.relative_to(top)): None if path.is_dir() else path.read_text() for path in top.rglob("*")
+        }
+
+    def test_directories_are_renamed_and_apply_makes_it_so(self, tree: Path, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        shutil.copytree(tree, outside)
+        subprocess.run([sys.executable, "-c", self.RENAMES], cwd=outside, check=True)
+        before = self.contents(tree)
+        with LocalEnvironment(tree, REVIEW) as environment:
+            assert environment.run(["python3", "-c", self.RENAMES]).stderr == ""
+            assert environment.read_file("d/again/f") == "d/e/f\nmore"
+            assert self.contents(tree) == before
+            environment.apply()
+            assert environment.changes() == []
+            assert environment.run(["cat", "m/g", "d/again/deep/h"]).stdout == "d/g\nd/e/deep/h\n"
+        assert self.contents(tree) == self.contents(outside)
+
+    def test_a_directory_that_was_renamed_is_back_when_all_is_discarded(self, tree: Path) -> None:
+        before = self.contents(tree)
+        with LocalEnvironment(tree, REVIEW) as environment:
+            environment.run(["python3", "-c", self.RENAMES], check=True)
+            environment.discard()
+            assert environment.changes() == []
+            assert environment.run(["cat", "d/e/f"]).stdout == "d/e/f\n"
+        assert self.contents(tree) == before
+
+    def test_no_program_inside_makes_such_marks(self, tree: Path) -> None:
+        """A redirect to any other place would show it through the eyes of root."""
+        mark = "import os; os.setxattr('d', 'trusted.overlay.redirect', b'/../../etc')"
+        with LocalEnvironment(tree, REVIEW) as environment:
+            environment.run(["mv", "d/g", "d/i"], check=True)
+            done = environment.run(["python3", "-c", mark])
+            assert "Operation not permitted" in done.stderr
+        subprocess.run([sys.executable, "-c", mark.replace("redirect", "other")], cwd=tree, check=True)
+
+    def test_it_has_no_capability_in_it(self, tree: Path) -> None:
+        tries = ("mknod d/device c 1 3", "mount -t tmpfs none d", "setfattr -n security.capability -v x d/g")
+        with LocalEnvironment(tree, REVIEW) as environment:
+            for _ in range(3):  # the scene is set by the first run, and kept from the second on
+                for line in tries:
+                    assert environment.shell(line).exit_code != 0, line
+                status = environment.run(["cat", "/proc/self/status"]).stdout
+                assert [line.split()[1] for line in status.split("\n") if line.startswith("Cap")] == [
+                    "0" * 16
+                ] * 5
+
+    def test_what_was_begun_with_other_marks_goes_on_with_them(self, tree: Path) -> None:
+        policy = Policy(review=True, jail="marks")
+        with LocalEnvironment(tree, policy) as environment:
+            environment.shell("rm -r d; mkdir d; echo new > d/only", check=True)
+        (trusted,) = Path(made_state_directory() or "").glob("jails/marks/review/trusted")
+        upper = trusted.parent / "changes"
+        assert os.getxattr(upper / "d", "trusted.overlay.opaque") == b"y"
+        trusted.unlink()
+        os.removexattr(upper / "d", "trusted.overlay.opaque")
+        os.setxattr(upper / "d", "user.overlay.opaque", b"y")
+        with LocalEnvironment(tree, policy) as environment:
+            assert environment.run(["ls", "d"]).stdout == "only\n"
+            assert environment.run(["python3", "-c", "import os; os.rename('kept', 'k')"]).exit_code == 0
+            assert {change.path for change in environment.changes()} >= {"d/only", "d/e", "d/g", "k"}
+        assert not trusted.exists()
+
+    def test_in_a_container_it_cannot_be_gone_on_with(self, tree: Path) -> None:
+        policy = "Policy(review=True, jail='marks')"
+        code = f"from corral import *; LocalEnvironment({str(tree)!r}, {policy}).run(['true'], check=True)"
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, check=True)
+        inside = subprocess.run(["unshare", "-Ur", *command], capture_output=True, text=True)
+        assert "was begun by root outside of any container" in inside.stderr
+        other = [sys.executable, "-c", code.replace("marks", "others")]
+        subprocess.run(["unshare", "-Ur", *other], check=True)
 
 
 def test_git_works_in_the_copy_and_leaves_the_project_as_it_was(project: Path) -> None:

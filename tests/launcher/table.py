@@ -28,7 +28,7 @@ OPERATIONS: dict[str, str] = {
     "loopback": "",
     "mount": "dwwn",
     "overlay": "dssn",
-    "copy": "dosssn",
+    "copy": "dossswn",
     "tree": "dsn",
     "idmap": "ss",
     "readonly": "",

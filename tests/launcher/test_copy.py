@@ -44,7 +44,9 @@ class Ground:
             steps += ["mount", 3, "tmpfs", "mode=755", 0]
             for name in hidden:
                 steps += ["whiteout", 3, name]
-        return inside([*steps, "copy", 4, top, 0, 1, 2, attrs, *opened(5, self.home), "attach", 4, 5])
+        return inside(
+            [*steps, "copy", 4, top, 0, 1, 2, "userxattr", attrs, *opened(5, self.home), "attach", 4, 5]
+        )
 
     def content(self) -> dict[str, str]:
         return {path.name: path.read_text() for path in self.home.iterdir()}
@@ -120,7 +122,7 @@ def refused(ground: Ground, *, upper: Path | None = None, work: Path | None = No
     steps: list[object] = []
     for slot, path in enumerate(pieces):
         steps += opened(slot, path, path.lstat().st_mode & 0o170000)
-    steps += ["copy", 4, "-", 0, 1, 2, 0, *opened(5, ground.home), "attach", 4, 5]
+    steps += ["copy", 4, "-", 0, 1, 2, "userxattr", 0, *opened(5, ground.home), "attach", 4, 5]
     done = launch(inside(steps), ["touch", ground.home / "witness"])
     assert ground.content() == before
     return refused_step(done)
@@ -135,7 +137,7 @@ def test_layers_that_are_files_are_refused(ground: Ground, tmp_path: Path) -> No
 
 def test_layers_of_two_file_systems_are_refused(ground: Ground, place: Path) -> None:
     steps = [*covered(place), *opened(2, ground.home), *opened(3, ground.upper)]
-    steps += ["copy", 4, "-", 2, 3, 0, 0, *opened(5, ground.home), "attach", 4, 5]
+    steps += ["copy", 4, "-", 2, 3, 0, "userxattr", 0, *opened(5, ground.home), "attach", 4, 5]
     done = launch(inside(steps), ["touch", ground.home / "witness"])
     assert refused_step(done) == (7, EINVAL)
     assert not (ground.home / "witness").exists()

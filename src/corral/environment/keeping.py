@@ -60,7 +60,8 @@ def layers_of(enclosure: Enclosure) -> list[Layers]:
     if enclosure.home is not None and enclosure.home.copied:
         found.append(Layers(enclosure.home.place.path, jail.part("changes"), jail.part("sealed")))
     if enclosure.review is not None:
-        found.append(Layers(enclosure.root.path, jail.part("review/changes"), jail.part("review/sealed")))
+        parts = jail.part("review/changes"), jail.part("review/sealed")
+        found.append(Layers(enclosure.root.path, *parts, enclosure.review.marks))
     return found
 
 

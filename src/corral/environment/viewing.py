@@ -79,7 +79,7 @@ def _temporary(enclosure: Enclosure, temp: Place | None) -> list[Anchor]:
         return [Anchor(path) for path in TEMPORARY if os.path.isdir(path)]
     if backend == "landlock":
         return [] if temp is None else [_held(temp.path, temp.fd)]
-    fd = enclosure.stage_places[enclosure.jail.part("stage/tmp")] if enclosure.jail is not None else None
+    fd = enclosure.stage_places[f"{enclosure.stage_top}/tmp"] if enclosure.jail is not None else None
     if temp is not None:
         fd = temp.fd
     return (

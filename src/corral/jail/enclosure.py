@@ -205,12 +205,13 @@ class Enclosure(Footing):
         kinds = ["user", "mnt", *(["net"] if self.policy.network == "off" else [])]
         stage = self.staged_ground()
         if stage is not None:
-            site = site.replace(ground=stage, stage=self._stage_path())
+            site = site.replace(ground=stage, stage=self.stage_top)
 
         def furnish(draft: Draft) -> None:
             scene.add_scene(View(draft), self.policy, site, self.host, masks)
 
-        ground, _ = furnished_ground(self.host, kinds, furnish, on=stage)
+        places = (scene.SHARED_MEMORY,) if scene.has_shared_memory(self.policy, self.host) else ()
+        ground, _ = furnished_ground(self.host, kinds, furnish, places=places, on=stage)
         return ground
 
     def give_back(self, ground: Ground | None) -> None:
@@ -233,18 +234,25 @@ class Enclosure(Footing):
 
         home, masks, policy = self.home, self._current_masks(), self.policy
         copies = tuple(copy for copy in (home, self.review) if copy is not None and copy.copied)
-        top = self.jail.part("stage")
+        top = self.stage_top
         self._stage = stage.enter(
             self.jail,
             self.host,
             self._terms(),
             lambda draft: scene.add_stage(draft, policy, top, copies, masks),
             (f"{top}/tmp", *(copy.staged for copy in copies)),
-            ("mnt",) if home is not None and home.owners >= 0 else ("user", "mnt"),
+            self._stage_kinds(),
             (home.uid, home.gid) if home is not None else None,
             began,
         )
         named.record(self.jail, policy.mode, self.root.path)
+
+    def _stage_kinds(self) -> tuple[str, ...]:
+        """Without a user namespace where strict has another user for the kernel too, and where the marks of a copy are
+        of the kind that only the host's root may make."""
+        home, review = self.home, self.review
+        alone = (home is not None and home.owners >= 0) or (review is not None and review.marks == "trusted")
+        return ("mnt",) if alone else ("user", "mnt")
 
     def leave_stage(self) -> None:
         """No run is under way. What is kept of it may be changed from outside until `enter_stage` is called again."""
@@ -254,7 +262,11 @@ class Enclosure(Footing):
                 self._stage.close()
                 self._stage = None
 
-    def _stage_path(self) -> str:
+    @property
+    def stage_top(self) -> str:
+        """Below it, seen by nobody else, lies what the runs of one jail share; empty where no jail is named."""
+        if self.review is not None and self.review.marks == "trusted":
+            return os.path.dirname(self.review.staged)
         return self.jail.part("stage") if self.jail is not None else ""
 
     def staged_ground(self) -> Ground | None:
@@ -339,7 +351,7 @@ class Enclosure(Footing):
         return found.replace(path=where)
 
     def _staged_temp(self) -> Place | None:
-        fd = self.stage_places.get(self.jail.part("stage/tmp")) if self.jail is not None else None
+        fd = self.stage_places.get(f"{self.stage_top}/tmp")
         return self.root.replace(fd=fd, path="/tmp") if fd is not None else None
 
     def _site(self, cwd: Place, ground: Ground | None, terminal: bool) -> Site:
@@ -364,7 +376,7 @@ class Enclosure(Footing):
             layers={home: layer.place for home, layer in self._current_layers().items()},
             home=self.home,
             review=self.review,
-            stage=self._stage_path() if self.is_staged(ground) else "",
+            stage=self.stage_top if self.is_staged(ground) else "",
             is_set=ground in self.grounds,
         )
 

@@ -43,9 +43,13 @@ class Ground(Record):
 
 def add_own(draft: Draft, host: Host, kinds: list[str], inside: tuple[int, int] | None = None) -> None:
     """Steps into new namespaces of these kinds, as ourselves, or as the user and group ``inside``."""
-    draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
+    _add_new(draft, host, kinds, inside)
     if "mnt" in kinds and "user" not in kinds:
         draft.add("private", why="what is mounted here is not mounted on the host")
+
+
+def _add_new(draft: Draft, host: Host, kinds: list[str], inside: tuple[int, int] | None) -> None:
+    draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
     if "user" in kinds:
         uid, gid = inside or (host.uid, host.gid)
         who = "another user and group inside" if inside else "the same user and group inside"
@@ -60,13 +64,11 @@ def add_held(draft: Draft, ground: Ground | None) -> list[tuple[str, str]]:
     return [(kind, draft.inherit(fd, f"a {kind} namespace of ours")) for kind, fd in held]
 
 
-def add_on(draft: Draft, held: list[tuple[str, str]], kinds: list[str]) -> None:
-    """Steps onto a ground, and into new namespaces of these kinds."""
+def add_on(draft: Draft, host: Host, held: list[tuple[str, str]], kinds: list[str]) -> None:
+    """Steps onto a ground, and into new namespaces of these kinds; a user namespace only where the ground has none."""
     for kind, slot in held:
         draft.add("enter", slot, CLONE_NEW[kind], why=f"into a {kind} namespace of ours")
-    draft.add("namespaces", sum(CLONE_NEW[k] for k in kinds), why=f"namespaces: {', '.join(kinds)}")
-    if "net" in kinds:
-        draft.add("loopback", why="a network with nothing in it but itself")
+    _add_new(draft, host, [kind for kind in kinds if kind != "user" or "user" not in dict(held)], None)
 
 
 def furnished_ground(
@@ -85,7 +87,7 @@ def furnished_ground(
     held = add_held(draft, on)
     draft.add("close", why="close every other descriptor")
     if held:
-        add_on(draft, held, [kind for kind in kinds if kind != "user"])
+        add_on(draft, host, held, kinds)
     elif owners is not None:
         draft.add("namespaces", CLONE_NEW["user"], why="a user namespace for mounts")
     else:

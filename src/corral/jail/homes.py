@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 # Who a command is in strict: nobody's account, so that what is yours looks like the jail's and nothing else does.
 STRICT_ID = 60999
 
+# Where the stage of the host's root is put: not below home, which no layer could hide names in if something of another
+# owner's namespace were mounted there. The same for all jails, each in a mount namespace of its own.
+ROOTS_STAGE = "/run/corral/stage"
+
 # What else a person can do where no copy can be made.
 INSTEAD_OF_A_COPY = "use -m bare or -m workspace-write"
 INSTEAD_OF_A_REVIEW = "run without --review"
@@ -132,7 +136,30 @@ def _owners(of: Survey) -> int:
 
 def survey_review(of: Survey, jail: NamedJail) -> Home:
     """The workspace, copied: what a command changes in it is seen by nobody until a person applies it."""
-    return _copied(of, jail, of.root, "review", ("review/changes", "review/work"), INSTEAD_OF_A_REVIEW)
+    copy = _copied(of, jail, of.root, "review", ("review/changes", "review/work"), INSTEAD_OF_A_REVIEW)
+    if _marks(of.host, jail, copy.layers[0].path) == "user":
+        return copy
+    for name in ("tmp", "review"):
+        os.makedirs(f"{ROOTS_STAGE}/{name}", 0o700, exist_ok=True)
+    return copy.replace(marks="trusted", staged=f"{ROOTS_STAGE}/review")
+
+
+def _marks(host: Host, jail: NamedJail, upper: str) -> str:
+    """A layer keeps the marks that it began with; the other kind is not looked at by the kernel."""
+    trusted = jail.part("review/trusted")
+    may = host.is_root and is_initial_root() and os.access("/run", os.W_OK)
+    if os.path.exists(trusted):
+        if not may:
+            raise NotEnforceable(
+                f"what jail {jail.name} holds under review was begun by root outside of any container, and can only be "
+                "gone on with there; name another jail with -j",
+                path=upper,
+            )
+        return "trusted"
+    if not may or os.listdir(upper):
+        return "user"
+    os.close(os.open(trusted, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    return "trusted"
 
 
 def _copied(

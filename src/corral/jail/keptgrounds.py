@@ -1,15 +1,20 @@
 """Grounds that an environment keeps.
 
-Each has the whole scene set, serves one run at a time, and goes when what it shows is no longer what is there.
+Each has the whole scene set, serves one run at a time, and goes when what it shows is no longer what is there, or when
+a run left something in its shared memory.
 """
 
 from __future__ import annotations
 
+import os
 from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from corral.jail.ground import Ground
+
+    # Size, links and mode of each place.
+    Look = list[tuple[int, int, int]]
 
 MOST = 32  # runs at once that need not set their own scene
 
@@ -21,7 +26,8 @@ class KeptGrounds:
         self._lock = allocate_lock()
         self.idle: list[Ground] = []
         self.generation = 0  # of what they show
-        self._born: dict[Ground, int] = {}  # all that are there, idle or in use, by the generation they show
+        # All that are there, idle or in use: the generation they show, and what they were like when they were made.
+        self._born: dict[Ground, tuple[int, Look]] = {}
         self._wanted = 0
         self._made = 0
 
@@ -50,15 +56,18 @@ class KeptGrounds:
             if ground is None:
                 self._made = MOST
             else:
-                self._born[ground] = generation
+                self._born[ground] = generation, _look_at(ground)
 
     def give_back(self, ground: Ground) -> None:
+        look = _look_at(ground)
         with self._lock:
-            if self._born.get(ground) == self.generation:
+            generation, made = self._born.get(ground, (-1, look))
+            if generation == self.generation and look == made:
                 self.idle.append(ground)
                 return
+            self._made -= generation == self.generation
             self._born.pop(ground, None)
-        ground.close()  # what it shows is not what is there now
+        ground.close()
 
     def forget(self) -> None:
         """What they show has changed, or the environment is closed. Those in use go when they are given back."""
@@ -70,3 +79,9 @@ class KeptGrounds:
                 self._born.pop(ground, None)
         for ground in gone:
             ground.close()
+
+
+def _look_at(ground: Ground) -> Look:
+    """How its shared memory looks from outside, the only place of its own that a run may write to. (Each name adds to
+    the size of a directory in memory, and nothing but its removal takes that away.)"""
+    return [(info.st_size, info.st_nlink, info.st_mode) for info in (os.fstat(fd) for _, fd in ground.places)]

@@ -8,7 +8,7 @@ import stat
 
 from corral.jail import fence, kernel
 from corral.jail.ground import add_held, add_on, add_own
-from corral.jail.scene import TEMPORARY, add_scene, has_own_devices
+from corral.jail.scene import SHARED_MEMORY, TEMPORARY, add_scene, has_own_devices
 from corral.jail.view import PRIVATE, READ_ONLY, View
 
 TYPE_CHECKING = False
@@ -61,7 +61,6 @@ def compile_plan(
     # A strict root has no process list to be seen, and then the kernel gives no other: it is made before.
     proc = _make_proc(draft) if policy.mode == "strict" and not host.no_proc else ""
     root = add_scene(view, policy, site, host, masks) if not site.is_set else ""
-    _add_memory(draft, policy, has_own_devices(policy, host))
     if not host.no_proc:
         _add_proc(draft, policy, host, proc or _make_proc(draft))
     if root:
@@ -83,21 +82,12 @@ def _enter_namespaces(
     if policy.network == "off" and "net" not in dict(held):
         kinds.append("net")
     home = site.home
+    if home is None or home.owners < 0:
+        kinds = ["user", *kinds]
     if held:
-        add_on(draft, held, kinds)
-    elif home is not None and home.owners >= 0:
-        add_own(draft, host, kinds)
+        add_on(draft, host, held, kinds)
     else:
-        add_own(draft, host, ["user", *kinds], (home.uid, home.gid) if home is not None else None)
-
-
-def _add_memory(draft: Draft, policy: Policy, own: bool) -> None:
-    """Shared memory, for this run alone."""
-    if own or os.path.isdir("/dev/shm"):
-        size = f",size={policy.limits.memory}" if policy.limits.memory else ""
-        why = "a private /dev/shm"
-        shm = draft.fill("mount", "tmpfs", f"mode=1777,nr_inodes=1048576{size}", PRIVATE, why=why)
-        draft.add("attach", shm, draft.open_path("/dev/shm", stat.S_IFDIR, why), why=why)
+        add_own(draft, host, kinds, (home.uid, home.gid) if "user" in kinds and home is not None else None)
 
 
 def _make_proc(draft: Draft) -> str:
@@ -166,6 +156,6 @@ def _add_places(draft: Draft, policy: Policy, site: Site, host: Host, rules: Rul
     slot = draft.open_path(TEMPORARY[0], stat.S_IFDIR, "the private /tmp, /var/tmp too", *known)
     rules.append((slot, kernel.WRITE, False))
     own = has_own_devices(policy, host)
-    for path, rights in (("/dev/shm", kernel.WRITE), ("/dev/pts", kernel.TERMINALS)):
+    for path, rights in ((SHARED_MEMORY, kernel.WRITE), ("/dev/pts", kernel.TERMINALS)):
         if own or os.path.isdir(path):
             rules.append((draft.open_path(path, stat.S_IFDIR, f"the private {path}"), rights, False))

@@ -1,4 +1,4 @@
-"""Scene: the file system that a command sees, but for what each run has of its own (processes, shared memory).
+"""Scene: the file system that a command sees, but for the process list, which each run has of its own.
 
 It can be set up once, in a mount namespace that is kept, and copied by each run.
 """
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 TEMPORARY = ("/tmp", "/var/tmp")
 STAGED_TEMP = "40%"  # of memory, for the /tmp of a named jail
+SHARED_MEMORY = "/dev/shm"
+# Of an overlay, by where it marks what was done (`Home.marks`).
+COPY_OPTIONS = {"user": "userxattr", "trusted": "redirect_dir=on"}
 SUMMARY_INSIDE = "/run/corral/summary.json"
 # What a jail with a /dev of its own has in it. Others see the host's, where their uid and Landlock hold them.
 OWN_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -38,6 +41,10 @@ DEVICE_LINKS = {
 
 def has_own_devices(policy: Policy, host: Host) -> bool:
     return host.is_root or policy.mode == "strict"
+
+
+def has_shared_memory(policy: Policy, host: Host) -> bool:
+    return has_own_devices(policy, host) or os.path.isdir(SHARED_MEMORY)
 
 
 def add_scene(view: View, policy: Policy, site: Site, host: Host, masks: Masks) -> str:
@@ -77,6 +84,8 @@ def add_scene(view: View, policy: Policy, site: Site, host: Host, masks: Masks) 
         draft.add("attributes", slot, READ_ONLY, why="nothing is added to it")
     _cover(view, covered, empties)
     _add_terminals(draft, has_own_devices(policy, host))
+    if has_shared_memory(policy, host):
+        _add_memory(draft, policy)
     return root
 
 
@@ -181,7 +190,7 @@ def _add_copy(view: View, copy: Home, names: tuple[str, ...], staged: bool, besi
     bottom = draft.open_place(copy.place, why)
     upper, work = (draft.open_place(layer, f"what was changed in {copy.place.path}") for layer in copy.layers)
     top = _add_layer(view, copy.place, names, beside) if names else "-"
-    return draft.fill("copy", top, bottom, upper, work, PRIVATE, why=why)
+    return draft.fill("copy", top, bottom, upper, work, COPY_OPTIONS[copy.marks], PRIVATE, why=why)
 
 
 def add_stage(draft: Draft, policy: Policy, top: str, copies: tuple[Home, ...], masks: Masks) -> None:
@@ -292,6 +301,14 @@ def _add_terminals(draft: Draft, own: bool) -> None:
         options, why = "newinstance,mode=620,ptmxmode=666", "terminals of its own"
         terminals = draft.fill("mount", "devpts", options, kernel.MOUNT_NOSUID, why=why)
         draft.add("attach", terminals, draft.open_path("/dev/pts", stat.S_IFDIR, why), why=why)
+
+
+def _add_memory(draft: Draft, policy: Policy) -> None:
+    """Shared memory of no other run. Whoever keeps the scene sees to it that the next run finds nothing there."""
+    size = f",size={policy.limits.memory}" if policy.limits.memory else ""
+    why = f"a private {SHARED_MEMORY}"
+    shm = draft.fill("mount", "tmpfs", f"mode=1777,nr_inodes=1048576{size}", PRIVATE, why=why)
+    draft.add("attach", shm, draft.open_path(SHARED_MEMORY, stat.S_IFDIR, why), why=why)
 
 
 def _add_own_devices(view: View, scratch: _Scratch, devices: dict[str, str]) -> None:

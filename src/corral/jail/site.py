@@ -22,7 +22,9 @@ class Home(Record):
     what is written (``layers``: that, and its work directory); otherwise an empty one (``layers``: its directory).
     ``staged``: where the stage of a jail has it. ``uid``, ``gid``: who the command is inside. ``owners``: a user
     namespace by which what is ours on disk becomes that user's, where we are root; -1: one of the run's own does it.
-    ``over``: files of ours to put over the system's, by path."""
+    ``over``: files of ours to put over the system's, by path. ``marks``: whose attributes say, in the layer of a copy,
+    what was done there: "user" or, where the kernel lets us (``is_initial_root``), "trusted"; then directories can be
+    renamed."""
 
     place: Place
     copied: bool
@@ -32,6 +34,7 @@ class Home(Record):
     gid: int
     owners: int = -1
     over: tuple[tuple[str, Place], ...] = ()
+    marks: str = "user"
 
 
 class Site(Record):

@@ -21,7 +21,7 @@ from corral.jail.properties import (
     runtime_directory,
     word,
 )
-from corral.jail.scene import SUMMARY_INSIDE, TEMPORARY
+from corral.jail.scene import SHARED_MEMORY, SUMMARY_INSIDE, TEMPORARY
 from corral.jail.site import is_below
 from corral.jail.standing import directories_to_hold
 from corral.paths.places import kernel_device
@@ -41,7 +41,6 @@ PROGRAMS = ("/usr/bin/systemd-run", "/bin/systemd-run")
 # The launcher, as a unit shows it. Nothing is at this path outside: a plan for a unit that is carried out anywhere else
 # stops at its first step.
 INSIDE = "/run/corral/launch"
-SHARED_MEMORY = "/dev/shm"
 
 # What every unit has, whatever the policy.
 ALWAYS = (
