@@ -232,6 +232,11 @@ _Noreturn void carry_on(void)
     run_command();
 }
 
+static int is_between(const char *word, u64 least, u64 most)
+{
+    return is_number(word) && number(word) >= least && number(word) <= most;
+}
+
 static void *map(size_t bytes, int fd)
 {
     long at = sys(NR_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
@@ -240,19 +245,37 @@ static void *map(size_t bytes, int fd)
     return (void *)at;
 }
 
-/* NUL-ended words from a sealed memfd; the command's own words end them. */
-static void read_plan(int fd)
+/* All that a sealed memfd has. */
+static void map_plan(int fd)
 {
     struct statx st;
     if (sys(NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0 || st.size == 0)
         malformed("nothing to read", 0);
-    char *text = map(st.size, fd);
-    launch.text = text;
     launch.text_bytes = st.size;
+    launch.text = map(st.size, fd);
     sys(NR_close, fd);
-    if (text[st.size - 1] != 0)
+}
+
+/* So many bytes of a stream, which may go on: a status line is one too, and costs no file. */
+static void receive_plan(int fd, size_t bytes)
+{
+    launch.text_bytes = bytes;
+    launch.text = map(bytes, -1);
+    for (size_t at = 0; at < bytes;) {
+        long got = sys(NR_read, fd, launch.text + at, bytes - at);
+        if (got <= 0)
+            malformed("nothing to read", 0);
+        at += (size_t)got;
+    }
+}
+
+/* NUL-ended words; the command's own words end them. */
+static void take_words(void)
+{
+    char *text = launch.text;
+    if (text[launch.text_bytes - 1] != 0)
         malformed("its last word is cut off", 0);
-    for (size_t i = 0; i < st.size; i++)
+    for (size_t i = 0; i < launch.text_bytes; i++)
         launch.words += text[i] == 0;
     launch.word = map((size_t)(launch.words + 1) * sizeof(char *), -1);
     for (long i = 0; i < launch.words; i++) {
@@ -326,8 +349,13 @@ _Noreturn void launcher(long *stack)
         print_landlock_abi();
     if (argc == 2 && equal(argv[1], "--wait"))
         wait_for_end();
-    if (argc == 3 && equal(argv[1], "--plan-fd") && is_number(argv[2]) && number(argv[2]) > 2 && number(argv[2]) < 1 << 30) {
-        read_plan((int)number(argv[2]));
+    if (argc >= 3 && argc <= 4 && equal(argv[1], "--plan-fd") && is_between(argv[2], 3, 1 << 30) &&
+        (argc == 3 || is_between(argv[3], 1, 1 << 30))) {
+        if (argc == 3)
+            map_plan((int)number(argv[2]));
+        else
+            receive_plan((int)number(argv[2]), number(argv[3]));
+        take_words();
     } else {
         launch.word = argv + 1;
         launch.words = argc - 1;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import socket
 from pathlib import Path
 
 import pytest
@@ -317,10 +318,46 @@ def test_no_arguments_at_all_are_no_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--plan-fd"], ["--plan-fd", "x"], ["--plan-fd", "1"], ["--plan-fd", "9", "--"]]
+    "words",
+    [
+        ["--plan-fd"],
+        ["--plan-fd", "x"],
+        ["--plan-fd", "1"],
+        ["--plan-fd", "9", "--"],
+        ["--plan-fd", "9", "0"],
+        ["--plan-fd", "9", "-1"],
+        ["--plan-fd", "9", str(1 << 40)],
+        ["--plan-fd", "9", "9", "9"],
+    ],
 )
 def test_a_descriptor_is_named_by_one_number_above_two(words: list[str]) -> None:
     assert malformed(launch_words(words)) == "unknown operation --plan-fd"
+
+
+def launch_stream(content: bytes, told: int, *, rest: bytes = b"") -> Finished:
+    """The plan by a stream that goes on after it, in pieces."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for at in range(0, len(content), 7):
+            ours.send(content[at : at + 7])
+        ours.send(rest)
+        ours.shutdown(socket.SHUT_WR)
+        return launch_words(["--plan-fd", theirs.fileno(), told], pass_fds=(theirs.fileno(),))
+
+
+def test_a_plan_may_come_by_a_stream() -> None:
+    content = encoded("--", "echo", "one")
+    for rest in (b"", b"close\0", encoded("--", "echo", "two")):
+        done = launch_stream(content, len(content), rest=rest)
+        assert (done.returncode, done.stdout) == (0, b"one\n")
+
+
+def test_a_stream_that_ends_before_the_plan_does_is_refused() -> None:
+    content = encoded("--", "echo", "one")
+    assert malformed(launch_stream(content, len(content) + 1)) == "nothing to read"
+    assert malformed(launch_stream(content, len(content) - 1)) == "its last word is cut off"
+    assert malformed(launch_stream(b"", 1)) == "nothing to read"
+    assert malformed(launch_words(["--plan-fd", "77", "9"])) == "nothing to read"
 
 
 def test_a_plan_descriptor_that_is_not_open_or_not_a_file_is_refused(tmp_path: Path) -> None:

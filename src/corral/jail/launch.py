@@ -23,6 +23,7 @@ SIGPIPE, SIGXFSZ = 13, 25  # Python ignores them, and that would be inherited
 STATUS_SLOT, LIFE_SLOT = 1022, 1023
 F_ADD_SEALS, ALL_SEALS = 1033, 0xF
 STATUS_BYTES = 4096
+SMALL_PLAN = 4096  # fits into the buffer of any socket, so that nobody need read yet
 
 _self_pidfd: tuple[int, int] = (0, -1)
 
@@ -145,15 +146,22 @@ class Launch:
             procs = self.plan.group.procs
             self._control.append((("fd", GROUP_SLOT, str(procs)), "the control group of this run"))
             passed = (procs, *passed)
-        words = "\0".join(word for step, _ in self._control for word in step)
-        plan_fd = _plan_descriptor(words.encode() + b"\0" + encoded)
-        opened.append(plan_fd)
+        words = "\0".join([word for step, _ in self._control for word in step])
+        content = words.encode() + b"\0" + encoded
+        path = launcher_path()
+        if len(content) <= SMALL_PLAN:
+            os.write(self.status, content)
+            source = [str(status), str(len(content))]
+        else:
+            plan_fd = _plan_descriptor(content)
+            opened.append(plan_fd)
+            passed = (plan_fd, *passed)
+            source = [str(plan_fd)]
         # A descriptor dup'ed onto itself loses close-on-exec in the child only: no other thread's child gets it.
         actions: list[tuple[Any, ...]] = [
             *stdio.actions,
-            *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, plan_fd, life, *passed)),
+            *[(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, life, *passed)],
         ]
-        path = launcher_path()
         if self.plan.carrier is not None:
             from corral.jail.units import Unit
 
@@ -161,7 +169,7 @@ class Launch:
             spawn = self._unit.spawn
         self._pid = spawn(
             path,
-            (path, "--plan-fd", str(plan_fd)),
+            (path, "--plan-fd", *source),
             environment,
             file_actions=actions,
             setsigdef=(SIGPIPE, SIGXFSZ),
@@ -177,7 +185,10 @@ class Launch:
 
     def read_status(self) -> bool:
         """Take in what it says; true once the run has ended. Blocks if there is nothing and ``status`` may block."""
-        got = os.read(self.status, STATUS_BYTES)
+        try:
+            got = os.read(self.status, STATUS_BYTES)
+        except ConnectionResetError:
+            got = b""  # it went before it had read its plan
         if not got:
             if self.ended is None:
                 self.ended = []  # the supervisor is gone without a word
