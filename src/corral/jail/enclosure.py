@@ -136,12 +136,10 @@ class Enclosure(Footing):
         """The plan, and its words as the launcher reads them; those of the steps are kept from run to run.
         ``terminal``: the command gets one of its own on 0-2. ``group``: its control group, of `new_group`."""
         compiled = self._steps(cwd, False, ground, terminal=terminal, group=_kind_of(group))
-        plan = self._planned(argv, compiled)
-        if group is not None:
-            plan = plan.replace(group=group)
+        plan = self._planned(argv, compiled, group)
         return plan, compiled[2] + os.fsencode("\0".join(("--", *plan.argv)) + "\0")
 
-    def _planned(self, argv: Sequence[str], compiled: Compiled) -> Plan:
+    def _planned(self, argv: Sequence[str], compiled: Compiled, group: Group | None = None) -> Plan:
         if isinstance(argv, str):
             raise TypeError("argv is a list of words; for a shell line use .shell(line)")
         words = tuple(os.fspath(word) for word in argv)
@@ -157,6 +155,7 @@ class Enclosure(Footing):
             choice.not_covered,
             choice.passed_over,
             self._carrier() if choice.backend == "systemd-run" else None,
+            group,
         )
 
     def _carrier(self) -> Carrier:

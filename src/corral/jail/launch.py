@@ -61,19 +61,53 @@ def _plan_descriptor(content: bytes) -> int:
     return fd
 
 
-def control_steps(status: int, life: int, deadline: float | None, *, terminal: bool = False) -> list[Step]:
-    """``terminal``: the launcher is started as the leader of a session that has one."""
-    steps: list[Step] = [
-        (("fd", str(STATUS_SLOT), str(status)), "where to report"),
-        (("status", str(STATUS_SLOT)), "where to report"),
-        (("fd", str(LIFE_SLOT), str(life)), "watch the caller"),
-        (("life", str(LIFE_SLOT)), "end with the caller"),
-    ]
-    if not terminal:
-        steps.append((("session",), "a session without the caller's terminal"))
-    if deadline is not None:
-        steps.append((("deadline", str(max(1, round(deadline * 1000)))), f"at most {deadline:g} s"))
-    return steps
+class Control:
+    """What comes before the plan: the steps, their words as the launcher reads them, and the descriptors of both.
+    ``leads``: the launcher is started as the leader of a session. ``procs``: the way into a control group, or -1."""
+
+    def __init__(
+        self,
+        status: int,
+        life: int,
+        passed: tuple[int, ...],
+        deadline: float | None,
+        leads: bool,
+        procs: int,
+    ) -> None:
+        self.steps: list[Step] = [
+            (("fd", str(STATUS_SLOT), str(status)), "where to report"),
+            (("status", str(STATUS_SLOT)), "where to report"),
+            (("fd", str(LIFE_SLOT), str(life)), "watch the caller"),
+            (("life", str(LIFE_SLOT)), "end with the caller"),
+        ]
+        if not leads:
+            self.steps.append((("session",), "a session without the caller's terminal"))
+        if deadline is not None:
+            milliseconds = max(1, round(deadline * 1000))
+            self.steps.append((("deadline", str(milliseconds)), f"at most {deadline:g} s"))
+        if procs >= 0:
+            self.steps.append((("fd", GROUP_SLOT, str(procs)), "the control group of this run"))
+            passed = (procs, *passed)
+        self.encoded = b"".join(word.encode() + b"\0" for step, _ in self.steps for word in step)
+        # A descriptor dup'ed onto itself loses close-on-exec in the child only: no other thread's child gets it.
+        self.actions = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, life, *passed)]
+
+
+# One launch is much like the last: the same descriptors under the same numbers.
+_controls: dict[tuple[int, int, tuple[int, ...], float | None, bool, int], Control] = {}
+CONTROLS_AT_MOST = 256
+
+
+def _control(
+    status: int, life: int, passed: tuple[int, ...], deadline: float | None, leads: bool, procs: int
+) -> Control:
+    key = status, life, passed, deadline, leads, procs
+    found = _controls.get(key)
+    if found is None:
+        if len(_controls) >= CONTROLS_AT_MOST:
+            _controls.clear()
+        found = _controls[key] = Control(*key)
+    return found
 
 
 _leaving: list[int] = []
@@ -140,14 +174,10 @@ class Launch:
         status, life = opened[0], _life()
         # A unit's first process leads a session of its own already.
         leads = stdio.is_terminal or self.plan.carrier is not None
-        self._control = control_steps(status, life, deadline, terminal=leads)
-        passed = self.plan.passed
-        if self.plan.group is not None:
-            procs = self.plan.group.procs
-            self._control.append((("fd", GROUP_SLOT, str(procs)), "the control group of this run"))
-            passed = (procs, *passed)
-        words = "\0".join([word for step, _ in self._control for word in step])
-        content = words.encode() + b"\0" + encoded
+        procs = -1 if self.plan.group is None else self.plan.group.procs
+        self._control = control = _control(status, life, self.plan.passed, deadline, leads, procs)
+        actions: list[tuple[Any, ...]] = stdio.actions + control.actions
+        content = control.encoded + encoded
         path = launcher_path()
         if len(content) <= SMALL_PLAN:
             os.write(self.status, content)
@@ -155,13 +185,8 @@ class Launch:
         else:
             plan_fd = _plan_descriptor(content)
             opened.append(plan_fd)
-            passed = (plan_fd, *passed)
+            actions.append((os.POSIX_SPAWN_DUP2, plan_fd, plan_fd))
             source = [str(plan_fd)]
-        # A descriptor dup'ed onto itself loses close-on-exec in the child only: no other thread's child gets it.
-        actions: list[tuple[Any, ...]] = [
-            *stdio.actions,
-            *[(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (status, life, *passed)],
-        ]
         if self.plan.carrier is not None:
             from corral.jail.units import Unit
 
@@ -263,10 +288,11 @@ class Launch:
             self.over = "memory"
         if self._failed is not None:
             step, errno = self._failed
-            if step < len(self._control):
-                why = self._control[step][1]
+            control = self._control.steps
+            if step < len(control):
+                why = control[step][1]
                 raise LaunchRefused(f"{why}: {os.strerror(errno)}; nothing was run", step=step, errno=errno)
-            raise self.plan.refusal(step - len(self._control), errno)
+            raise self.plan.refusal(step - len(control), errno)
         if not self.ended:
             if self._unit is not None and self.running:
                 return SIGKILL, 0.0, 0  # ended by whoever ended the unit

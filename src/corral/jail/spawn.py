@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-from corral.jail.launch import SIGPIPE, SIGXFSZ, Launch, control_steps, reap_leaving
+from corral.jail.launch import SIGPIPE, SIGXFSZ, Launch, reap_leaving
 from corral.jail.stdio import Pipes
 from corral.record import Record
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corral.jail.plan import Plan
     from corral.jail.stdio import Stdio
 
-__all__ = ["SIGPIPE", "SIGXFSZ", "Outcome", "Run", "Streams", "Tail", "control_steps", "reap_leaving"]
+__all__ = ["SIGPIPE", "SIGXFSZ", "Outcome", "Run", "Streams", "Tail", "reap_leaving"]
 
 CHUNK = 1 << 16
 SMALL = 1 << 12
