@@ -20,6 +20,7 @@ except ImportError:
     raise ImportError("the async environment needs anyio: pip install 'corral[async]'") from None
 
 from corral.environment.afiling import AsyncFileMethods
+from corral.environment.aloop import Loop, loop_here
 from corral.environment.aprocess import AsyncJob, AsyncProcess, despite_cancellation
 from corral.environment.base import CommandResult, Output, Posture
 from corral.environment.gate import check_choice, raise_if_failed
@@ -78,7 +79,7 @@ class AsyncLocalEnvironment(AsyncFileMethods):
         self._local: LocalEnvironment | None = None
         self._closed = False
         self._opening = anyio.Lock()
-        self._threads = anyio.CapacityLimiter(SPAWNING_THREADS)
+        self._loop: Loop | None = None
         self._processes: set[AsyncProcess] = set()
 
     async def __aenter__(self) -> Self:
@@ -114,9 +115,10 @@ class AsyncLocalEnvironment(AsyncFileMethods):
     async def _opened(self) -> LocalEnvironment:
         if self._closed:
             raise PolicyError("this environment is closed; open a new one")
-        async with self._opening:
-            if self._local is None:
-                self._local = await self._in_thread(self._build, LocalEnvironment.close)
+        if self._local is None:
+            async with self._opening:
+                if self._local is None:
+                    self._local = await self._in_thread(self._build, LocalEnvironment.close)
         return self._local
 
     async def close(self) -> None:
@@ -129,14 +131,20 @@ class AsyncLocalEnvironment(AsyncFileMethods):
             process.ask_to_end()
         while self._processes:
             await despite_cancellation(self._processes.pop().close)
-        await despite_cancellation(functools.partial(anyio.to_thread.run_sync, local.close))
+
+        def shut() -> None:
+            local.close()
+            if self._loop is not None:
+                self._loop.close()
+
+        await despite_cancellation(functools.partial(anyio.to_thread.run_sync, shut))
 
     # ---- commands ----
 
     async def add_root(self, path: str | os.PathLike[str]) -> None:
         """One more root, from the next command on. For the host's side; nothing inside a jail can call it."""
         local = await self._opened()
-        await anyio.to_thread.run_sync(local.add_root, path, limiter=self._threads)
+        await anyio.to_thread.run_sync(local.add_root, path)
         self.policy = local.policy
 
     async def variables(self) -> dict[str, str]:
@@ -146,18 +154,18 @@ class AsyncLocalEnvironment(AsyncFileMethods):
     async def changes(self) -> list[Change]:
         """What was changed in the workspace under review, or in the copied home of casual, and waits to be applied."""
         local = await self._opened()
-        return await anyio.to_thread.run_sync(local.changes, limiter=self._threads)
+        return await anyio.to_thread.run_sync(local.changes)
 
     async def apply(self, paths: Sequence[str] | None = None, *, allow_exec: bool = False) -> Applied:
         """Make these changes real, or all of them: all that are chosen, or none. For the host's side."""
         local = await self._opened()
         chosen = functools.partial(local.apply, paths, allow_exec=allow_exec)
-        return await anyio.to_thread.run_sync(chosen, limiter=self._threads)
+        return await anyio.to_thread.run_sync(chosen)
 
     async def discard(self, paths: Sequence[str] | None = None) -> list[Change]:
         """Throw these changes away, or all of them."""
         local = await self._opened()
-        return await anyio.to_thread.run_sync(local.discard, paths, limiter=self._threads)
+        return await anyio.to_thread.run_sync(local.discard, paths)
 
     async def plan(self, argv: Sequence[str], cwd: str | None = None) -> Plan:
         """What the kernel would be told for this command. Runs nothing."""
@@ -272,7 +280,8 @@ class AsyncLocalEnvironment(AsyncFileMethods):
             await_command(streaming)  # here too: the loop need not be told that it runs
             return streaming
 
-        process = AsyncProcess(await self._in_thread(launch, Streaming.close), self._processes.discard)
+        streaming = await self._in_thread(launch, Streaming.close)
+        process = AsyncProcess(streaming, self._here(), self._processes.discard)
         self._processes.add(process)
         return process
 
@@ -280,11 +289,16 @@ class AsyncLocalEnvironment(AsyncFileMethods):
         self._processes.discard(process)
         await process.close()
 
+    def _here(self) -> Loop:
+        if self._loop is None:
+            self._loop = loop_here(SPAWNING_THREADS)
+        return self._loop
+
     async def _in_thread(self, call: Callable[[], T], undo: Callable[[T], object]) -> T:
         """In a worker thread. Cancelled meanwhile, what was made is undone before the cancellation arrives."""
         errand = _Errand(call, undo)
         try:
-            return await anyio.to_thread.run_sync(errand.carry_out, limiter=self._threads)
+            return await self._here().in_thread(errand.carry_out)
         except anyio.get_cancelled_exc_class():
             await despite_cancellation(functools.partial(anyio.to_thread.run_sync, errand.call_off))
             raise

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 import anyio
 import anyio.lowlevel
 
+from corral.environment.aloop import Loop, Turn
 from corral.environment.base import CommandResult, Output
 from corral.environment.jobs import Job
 from corral.environment.streaming import BACKLOG, Streaming
@@ -50,10 +51,11 @@ def still_running_after(timeout: float, name: str) -> Iterator[None]:
 class AsyncProcess:
     """As Process: iterate it for its output; leave its ``async with`` block and its whole tree is gone."""
 
-    def __init__(self, streaming: Streaming, ended: Callable[[AsyncProcess], None]) -> None:
+    def __init__(self, streaming: Streaming, loop: Loop, ended: Callable[[AsyncProcess], None]) -> None:
         self._streaming = streaming
+        self._loop = loop
         self._on_end = ended
-        self._turn = anyio.Lock()
+        self._turn = Turn()
         self._pieces = 0
         self._writing = -1
         self.argv = streaming.argv
@@ -114,7 +116,7 @@ class AsyncProcess:
         happened = self._streaming.happened()
         self._pieces += 1
         if not happened and self.is_running:
-            await anyio.wait_readable(self._streaming.events.fileno())
+            await self._loop.readable(self._streaming.events.fileno())
             self._pieces = 0
             happened = self._streaming.happened()
         elif self._pieces > PIECES_IN_TURN:

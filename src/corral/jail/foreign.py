@@ -15,7 +15,9 @@ from typing import Any
 FILE_ACTIONS_BYTES, ATTRIBUTES_BYTES, SIGNAL_SET_BYTES = 256, 512, 128
 SETSIGDEF, SETSID = 0x04, 0x80
 
-_libc = ctypes.CDLL(None)
+_spawn = ctypes.CDLL(None).posix_spawn
+# All else is done in no time, and keeps the lock: giving it up means to wait for it with all other threads.
+_libc = ctypes.PyDLL(None)
 _libc.posix_spawn_file_actions_addopen.argtypes = (
     *(ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint),
 )
@@ -41,16 +43,15 @@ def spawn(
         _check(_libc.posix_spawnattr_init(attributes))
         try:
             _set(attributes, setsigdef, setsid)
-            variables = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in environment.items()]
             pid = ctypes.c_int()
             _check(
-                _libc.posix_spawn(
+                _spawn(
                     ctypes.byref(pid),
                     os.fsencode(path),
                     actions,
                     attributes,
                     _strings([os.fsencode(word) for word in argv]),
-                    _strings(variables),
+                    _variables(environment),
                 )
             )
             return pid.value
@@ -78,6 +79,20 @@ def _set(attributes: Any, setsigdef: Iterable[int], setsid: bool) -> None:
         _libc.sigaddset(signals, number)
     _check(_libc.posix_spawnattr_setsigdefault(attributes, signals))
     _check(_libc.posix_spawnattr_setflags(attributes, SETSIGDEF | (SETSID if setsid else 0)))
+
+
+_last: tuple[dict[str, str], Any] = ({}, None)
+
+
+def _variables(environment: Mapping[str, str]) -> Any:
+    """One launch is much like the last."""
+    global _last
+    known, strings = _last
+    if strings is None or known != environment:
+        pairs = [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in environment.items()]
+        strings = _strings(pairs)
+        _last = dict(environment), strings
+    return strings
 
 
 def _strings(words: list[bytes]) -> Any:
