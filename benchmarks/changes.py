@@ -25,10 +25,13 @@ ROUNDS = 5
 SMALL, LARGE = 10, 1_000_000
 WORK = 5_000  # files that are read, unpacked, changed
 
-READ = "cat tree/*/* > /dev/null"
-# what: (shell line, what is done before it without being measured, at most)
-JOBS = {
-    "read 5,000 files": (READ, READ, 1.1),
+SIZES = (600, 1_500, 3_000, 6_000, 12_000, 40_000)  # of sources: 10 KB on average
+
+READ, READ_SMALL = "cat source/*/* > /dev/null", "cat tree/*/* > /dev/null"
+# what: (shell line, what is done before it without being measured, at most). Opening a file in an overlay opens two.
+JOBS: dict[str, tuple[str, str, float | None]] = {
+    "read 5,000 files, 10 KB on average": (READ, READ, 1.1),
+    "read 5,000 files of 1 KB": (READ_SMALL, READ_SMALL, None),
     "untar 5,000 files": ("mkdir new; tar -C new --no-same-owner -xf ../tree.tar", "true", 2.0),
     "chmod of 5,000 files that were there": ("chmod -R g-w,o-r tree", "true", 150.0),
 }
@@ -76,23 +79,24 @@ def seconds(argv: list[str], cwd: Path) -> float:
     return float(subprocess.run(argv, cwd=cwd, check=True, capture_output=True, text=True).stdout)
 
 
-def fill(top: Path, files: int) -> None:
+def fill(top: Path, files: int, name: str = "tree", sizes: tuple[int, ...] = (1_000,)) -> None:
     for number in range(files):
         if number % 1000 == 0:
-            directory = top / "tree" / f"d{number // 1000}"
+            directory = top / name / f"d{number // 1000}"
             directory.mkdir(parents=True)
-        (directory / f"f{number}").write_bytes(b"x" * 1000)
+        (directory / f"f{number}").write_bytes(b"x" * sizes[number % len(sizes)])
 
 
 def work(base: Path) -> list[Row]:
     field = Field(base)
     fill(base / "lower", WORK)
+    fill(base / "lower", WORK, "source", SIZES)
     subprocess.run(["tar", "-C", str(base / "lower"), "-cf", str(base / "tree.tar"), "tree"], check=True)
     rows = []
     for what, (line, first, at_most) in JOBS.items():
         progress(what)
         inner, outer = [], []
-        for _ in range(ROUNDS if at_most < 10 else 1):
+        for _ in range(ROUNDS if at_most is None or at_most < 10 else 1):
             fresh(base)
             outer.append(field.outside(line, first))
             inner.append(field.inside(line, first))

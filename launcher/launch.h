@@ -56,6 +56,8 @@
     X("allow",      "sn",      op_allow)      /* SLOT RIGHTS: a rule of it */                                \
     X("port",       "nn",      op_port)       /* PORT RIGHTS: a rule of it */                                \
     X("restrict",   "",        op_restrict)   /* enter it */                                                 \
+    X("hand",       "",        op_hand)       /* give it to whoever reads our output, for later runs */       \
+    X("rules",      "s",       op_rules)      /* SLOT: one that was made so */                               \
     X("nocaps",     "",        op_nocaps)     /* empty every capability set */                               \
     X("unset",      "w",       op_unset)      /* PATTERN: drop matching variables (last match decides) */    \
     X("retain",     "w",       op_retain)     /* PATTERN: keep them */                                       \

@@ -64,6 +64,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define NR_getpid SYS(39, 172)
 #define NR_socket SYS(41, 198)
 #define NR_sendto SYS(44, 206)
+#define NR_sendmsg SYS(46, 211)
 #define NR_socketpair SYS(53, 199)
 #define NR_clone SYS(56, 220)
 #define NR_execve SYS(59, 221)
@@ -252,6 +253,8 @@ struct mount_attr {
 #define TIMER_ABSTIME 1
 #define MSG_DONTWAIT 0x40
 #define MSG_NOSIGNAL 0x4000
+#define SOL_SOCKET 1
+#define SCM_RIGHTS 1
 
 #define PR_SET_PDEATHSIG 1
 #define PR_SET_DUMPABLE 4
@@ -300,6 +303,23 @@ struct kernel_sigaction {
     u64 mask;
 };
 
+struct iovec {
+    void *base;
+    size_t bytes;
+};
+struct msghdr {
+    void *name;
+    u32 name_bytes;
+    struct iovec *pieces;
+    size_t count;
+    void *control;
+    size_t control_bytes;
+    int flags;
+};
+struct one_descriptor { /* a control message */
+    size_t bytes;
+    int level, type, fd;
+};
 struct signalfd_siginfo {
     u32 signo;
     int error, code;

@@ -48,6 +48,8 @@ OPERATIONS: dict[str, str] = {
     "allow": "sn",
     "port": "nn",
     "restrict": "",
+    "hand": "",
+    "rules": "s",
     "nocaps": "",
     "unset": "w",
     "retain": "w",

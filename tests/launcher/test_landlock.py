@@ -156,3 +156,44 @@ def test_a_scope_keeps_signals_inside() -> None:
     assert launch(fenced(), kill).returncode == 0
     done = launch(fenced(scoped=kernel.SCOPE_SIGNAL), kill)
     assert done.stderr.count(b"PermissionError") == 1, done
+
+
+# ---- made once, entered by many ----
+
+
+def handed(*plan: object) -> int:
+    """A ruleset that the launcher made and gave to us."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        done = launch([*plan, "hand"], ["true"], stdout=theirs, stderr=None, capture_output=False)
+        assert done.returncode == 0
+        content, (fd,), _, _ = socket.recv_fds(ours, 16, 1)
+    assert content == b"\0"
+    return fd
+
+
+def test_rules_that_were_handed_over_hold_in_every_run_that_takes_them(tmp_path: Path) -> None:
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    ruleset = handed(*before(fenced("allow", 0, WRITE), *opened(0, tmp_path / "in"))[:-1])
+    (tmp_path / "in").rename(tmp_path / "moved")
+    (tmp_path / "in").mkdir()
+    try:
+        take = ["fd", 5, ruleset, "nonewprivs", "rules", 5]
+        for _ in range(2):
+            line = f"echo x > {tmp_path}/moved/x && ! echo x > {tmp_path}/in/x && ! echo x > {tmp_path}/out/x"
+            done = launch([*take, "restrict"], [*SH, line], pass_fds=(ruleset,))
+            assert done.returncode == 0, done.stderr
+            assert launch(take, [*SH, f"echo x > {tmp_path}/out/x"], pass_fds=(ruleset,)).returncode == 0
+            (tmp_path / "out/x").unlink()
+    finally:
+        os.close(ruleset)
+
+
+def test_what_is_no_ruleset_is_refused(tmp_path: Path) -> None:
+    plan = ["nonewprivs", *opened(0, tmp_path), "rules", 0, "restrict"]
+    assert refused_step(launch(plan, ["true"])) == (3, EBADF)
+    assert refused_step(launch(["hand"], ["true"])) == (0, EBADF)
+    made = ["ruleset", ALL, 0, 0, SIZE]
+    step, _ = refused_step(launch([*made, "hand"], ["true"]))  # our output is a pipe
+    assert step == 1

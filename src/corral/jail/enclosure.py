@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corral.jail.cgroups import Group
+    from corral.jail.fence import Rules
     from corral.jail.plan import Step
     from corral.jail.site import Masks
     from corral.jail.stage import Stage
@@ -206,11 +207,17 @@ class Enclosure(Footing):
         if stage is not None:
             site = site.replace(ground=stage, stage=self.stage_top)
 
+        rules: Rules = []
+
+        def bring(draft: Draft) -> None:
+            fence.add_devices(draft, rules, site.devices, inline=False)
+
         def furnish(draft: Draft) -> None:
             scene.add_scene(View(draft), self.policy, site, self.host, masks)
+            namespaces.add_rules_for_later(draft, self.policy, site, self.host, rules)
 
         places = (scene.SHARED_MEMORY,) if scene.has_shared_memory(self.policy, self.host) else ()
-        ground, _ = furnished_ground(self.host, kinds, furnish, places=places, on=stage)
+        ground, _ = furnished_ground(self.host, kinds, furnish, places=places, on=stage, bring=bring)
         return ground
 
     def give_back(self, ground: Ground | None) -> None:

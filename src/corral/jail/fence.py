@@ -66,8 +66,17 @@ def add_group(draft: Draft, site: Site) -> None:
 ALL_SCOPES = kernel.SCOPE_ABSTRACT | kernel.SCOPE_SIGNAL
 
 
-def add_rules(draft: Draft, host: Host, rules: Rules, *, tcp_closed: bool, scopes: int = ALL_SCOPES) -> None:
-    """Landlock: everything is handled, and each slot gets its rights. ``scopes``: what reaches nobody outside."""
+def add_rules(
+    draft: Draft,
+    host: Host,
+    rules: Rules,
+    *,
+    tcp_closed: bool,
+    scopes: int = ALL_SCOPES,
+    for_later: bool = False,
+) -> None:
+    """Landlock: everything is handled, and each slot gets its rights. ``scopes``: what reaches nobody outside.
+    ``for_later``: they are handed to us instead of being entered."""
     if host.abi < 1:
         return
     scopes = scopes if host.abi >= 6 else 0
@@ -81,7 +90,10 @@ def add_rules(draft: Draft, host: Host, rules: Rules, *, tcp_closed: bool, scope
         granted[slot] = granted.get(slot, 0) | kernel.fs_rights(rights, host.abi, on_file=on_file)
     for slot, bits in granted.items():
         draft.add("allow", slot, bits, why="allow this place its rights")
-    draft.add("restrict", why="enter the Landlock domain")
+    if for_later:
+        draft.add("hand", why="keep the Landlock rules for every run")
+    else:
+        draft.add("restrict", why="enter the Landlock domain")
 
 
 def leaves_nesting_open(policy: Policy, host: Host) -> bool:

@@ -6,7 +6,9 @@ on the same ground; two at once never do. The ground of a named jail (stage.py) 
 
 from __future__ import annotations
 
+import _socket
 import os
+import sys
 
 from corral.jail.host import launcher_path
 from corral.jail.kernel import CLONE_NEW
@@ -26,10 +28,12 @@ WAITING = ("/proc/self/exe", "--wait")
 
 
 class Ground(Record):
-    """Descriptors of the namespaces, by kind, and of directories that only they show, by path."""
+    """Descriptors of the namespaces, by kind, of directories that only they show, by path, and of the Landlock rules on
+    what they show, -1 if there are none."""
 
     held: tuple[tuple[str, int], ...]
     places: tuple[tuple[str, int], ...] = ()
+    rules: int = -1
 
     @property
     def is_jail(self) -> bool:
@@ -43,6 +47,8 @@ class Ground(Record):
     def close(self) -> None:
         for _, fd in (*self.held, *self.places):
             os.close(fd)
+        if self.rules >= 0:
+            os.close(self.rules)
 
 
 def add_own(draft: Draft, host: Host, kinds: list[str], inside: tuple[int, int] | None = None) -> None:
@@ -83,12 +89,16 @@ def furnished_ground(
     places: tuple[str, ...] = (),
     on: Ground | None = None,
     owners: tuple[int, int] | None = None,
+    bring: Callable[[Draft], None] | None = None,
 ) -> tuple[Ground | None, str]:
     """Start a process in new namespaces, open them, let it go; or why that failed. ``furnish`` adds what is to be
-    mounted there, and ``places`` are opened as they are seen there. ``on``: a ground it starts from. ``owners``: whom a
-    user namespace maps our own ids to, in place of ourselves."""
+    mounted there, and may have rules handed to us; ``bring`` adds descriptors that it takes along for that. ``places``
+    are opened as they are seen there. ``on``: a ground it starts from. ``owners``: whom a user namespace maps our own
+    ids to, in place of ourselves."""
     draft = Draft()
     held = add_held(draft, on)
+    if bring is not None:
+        bring(draft)
     draft.add("close", why="close every other descriptor")
     if held:
         add_on(draft, host, held, kinds)
@@ -103,25 +113,35 @@ def furnished_ground(
     path = launcher_path()
     words = Plan("namespaces", tuple(draft.steps), WAITING).words()
     stdin, keep = os.pipe()
-    up, stdout = os.pipe()
+    up, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    stdout = theirs.detach()
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, stdin, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, stdout, n) for n in (1, 2)]
     actions += [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in draft.passed]
     pid = os.posix_spawn(path, [path, *words], {}, file_actions=actions)
     os.close(stdin)
     os.close(stdout)
+    rules = -1
     try:
-        said = os.read(up, 4096)
-        if said != b"\n":
-            while more := os.read(up, 4096):  # a refusal comes in pieces
-                said += more
-            return None, said.decode("ascii", "replace").strip()
+        said = b""
+        while not said.endswith(b"\n"):  # a refusal comes in pieces
+            more, handed, _, _ = up.recvmsg(4096, _socket.CMSG_SPACE(4))
+            rules = int.from_bytes(handed[0][2], sys.byteorder) if handed else rules
+            said += more
+            if not more:
+                break
+        if said.strip(b"\0") != b"\n":
+            return None, said.decode("ascii", "replace").strip("\0\n ")
         if owners is not None:
             _map_owners(_child_of(pid), host, owners)
-        return _open_namespaces(pid, kinds, places), "its namespaces could not be opened"
+        ground = _open_namespaces(pid, kinds, places, rules)
+        rules = -1
+        return ground, "its namespaces could not be opened"
     finally:
+        if rules >= 0:
+            os.close(rules)
         os.close(keep)
-        os.close(up)
+        up.close()
         os.waitpid(pid, 0)
 
 
@@ -131,7 +151,7 @@ def owners_ground(host: Host, uid: int, gid: int) -> Ground | None:
     return furnished_ground(host, ["user"], owners=(uid, gid))[0]
 
 
-def _open_namespaces(supervisor: int, kinds: list[str], places: tuple[str, ...]) -> Ground | None:
+def _open_namespaces(supervisor: int, kinds: list[str], places: tuple[str, ...], rules: int) -> Ground | None:
     held: list[tuple[str, int]] = []
     opened: list[tuple[str, int]] = []
     try:
@@ -141,9 +161,9 @@ def _open_namespaces(supervisor: int, kinds: list[str], places: tuple[str, ...])
         for path in places:
             opened.append((path, os.open(f"/proc/{child}/root{path}", os.O_PATH | os.O_CLOEXEC)))
     except (OSError, IndexError):
-        Ground(tuple(held), tuple(opened)).close()
+        Ground(tuple(held), tuple(opened), rules).close()
         return None
-    return Ground(tuple(held), tuple(opened))
+    return Ground(tuple(held), tuple(opened), rules)
 
 
 def _map_owners(child: str, host: Host, owners: tuple[int, int]) -> None:

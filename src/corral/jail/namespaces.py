@@ -48,7 +48,11 @@ def compile_plan(
     """The scene, unless the ground has it, then what is this run's own, then the fence."""
     rules: Rules = []
     kept = fence.add_streams(draft, site, rules)
-    fence.add_devices(draft, rules, site.devices, inline=inline)
+    made = ""
+    if site.ground is not None and site.ground.rules >= 0 and not rules:
+        made = draft.inherit(site.ground.rules, "Landlock rules of ours")
+    else:
+        fence.add_devices(draft, rules, site.devices, inline=inline)
     held = add_held(draft, site.ground)
     owners = site.home.owners if site.home is not None else -1
     owned = draft.inherit(owners, "whose the places are inside") if owners >= 0 else ""
@@ -72,7 +76,15 @@ def compile_plan(
     where = site.cwd.path
     if root and not view.shows(where):
         where = site.home.place.path if site.home else "/"
-    add_fence(draft, policy, site, host, rules, kept, where, fence.ALL_SCOPES)
+    add_fence(draft, policy, site, host, rules, kept, where, fence.ALL_SCOPES, made)
+
+
+def add_rules_for_later(draft: Draft, policy: Policy, site: Site, host: Host, rules: Rules) -> None:
+    """Those of every run that starts from this scene, made once and handed to us. ``rules``: on what was brought in by
+    descriptor."""
+    if fence.has_file_rules(policy, host) and host.abi >= 1:
+        _add_all_places(draft, policy, site, host, rules)
+        fence.add_rules(draft, host, rules, tcp_closed=False, for_later=True)
 
 
 def _enter_namespaces(
@@ -120,8 +132,10 @@ def add_fence(
     kept: list[str],
     where: str,
     scopes: int,
+    made: str = "",
 ) -> None:
-    """From the last mount to the exec. ``rules``: on what came in by descriptor. ``kept``: slots the command gets."""
+    """From the last mount to the exec. ``rules``: on what came in by descriptor. ``kept``: slots the command gets.
+    ``made``: the slot of rules that were made before."""
     cwd = draft.open_path(where, stat.S_IFDIR, "the working directory, as the jail shows it")
     draft.add("chdir", cwd, why=f"work in {where}")
     draft.add("stdio", 1, why="check the standard descriptors, reopen files inside")
@@ -133,13 +147,20 @@ def add_fence(
     nests = fence.leaves_nesting_open(policy, host)
     if not fence.has_file_rules(policy, host):
         fence.add_scopes(draft, host, scopes)
+    elif made:
+        draft.add("rules", made, why="the Landlock rules of this environment")
+        draft.add("restrict", why="enter the Landlock domain")
     else:
-        _add_places(draft, policy, site, host, rules)
-        rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
+        _add_all_places(draft, policy, site, host, rules)
         # The network namespace is empty where the network is off; loopback works in it.
         fence.add_rules(draft, host, rules, tcp_closed=False, scopes=scopes)
     own_network = policy.network == "off"
     fence.add_privileges(draft, policy, host, own_network=own_network, shared_with_host=False, nesting=nests)
+
+
+def _add_all_places(draft: Draft, policy: Policy, site: Site, host: Host, rules: Rules) -> None:
+    _add_places(draft, policy, site, host, rules)
+    rules.append((draft.open_path("/", stat.S_IFDIR, "everything else is readable"), kernel.READ, False))
 
 
 def _add_places(draft: Draft, policy: Policy, site: Site, host: Host, rules: Rules) -> None:
