@@ -96,7 +96,7 @@ def work(base: Path) -> list[Row]:
     for what, (line, first, at_most) in JOBS.items():
         progress(what)
         inner, outer = [], []
-        for _ in range(ROUNDS if at_most is None or at_most < 10 else 1):
+        for _ in range(ROUNDS):
             fresh(base)
             outer.append(field.outside(line, first))
             inner.append(field.inside(line, first))

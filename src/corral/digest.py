@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import sha256 as sha256
@@ -13,4 +15,7 @@ else:
 
 
 def digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
+    faster = sys.modules.get(
+        "_hashlib"
+    )  # with the processor's own instructions; somebody has paid for it already
+    return (sha256 if faster is None else faster.openssl_sha256)(content).hexdigest()

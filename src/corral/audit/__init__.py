@@ -16,7 +16,7 @@ from corral.state import made_state_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from corral.audit.log import Value
@@ -140,12 +140,18 @@ def shown(posture: Posture | None) -> str | None:
     return f"{posture.mode} {posture.mechanism} network-{posture.network} {proven}"
 
 
+_encode: Callable[[object], str] | None = None
+
+
 def fingerprint(arguments: object) -> str | None:
     """The same for the same arguments, in whatever order they were given; None for what no JSON can hold."""
-    import json
+    global _encode
+    if _encode is None:
+        import json
 
+        _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
     try:
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = _encode(arguments)
     except (TypeError, ValueError, RecursionError):
         return None
     return digest(text.encode("utf-8", "surrogatepass"))

@@ -29,7 +29,7 @@ class Difference:
 
     def _opcodes(self, head: int, tail: int) -> list[tuple[int, int, int, int]]:
         old, new = self._old[head : len(self._old) - tail], self._new[head : len(self._new) - tail]
-        if not old or not new or len(old) + len(new) > COMPARED_LINES:
+        if len(old) + len(new) > COMPARED_LINES or set(old).isdisjoint(new):
             return [(head, head + len(old), head, head + len(new))]
         from difflib import SequenceMatcher
 

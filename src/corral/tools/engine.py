@@ -95,6 +95,9 @@ class Engine:
 
     @property
     def history(self) -> History:
+        found: History | None = self._shared.get("history")
+        if found is not None:
+            return found
         from corral.tools.history import History
 
         return self.shared("history", lambda: History(self._place("history"), self.workspace))

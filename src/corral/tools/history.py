@@ -17,10 +17,6 @@ from corral.record import Record
 from corral.tools.failures import Failure
 from corral.tools.limits import KB, MB, UNDO_BYTES, UNDO_ENTRIES, UNDO_FILE_BYTES
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 PACKED_FROM = 16 * KB  # below that it is not worth the time
 SPARE_ENTRIES = 10  # that many more may lie there, unseen
 SPARE_BYTES = 1 * MB
@@ -42,32 +38,37 @@ class Entry(Record):
     content: bytes | None
 
 
-class History:
-    """Of one workspace. ``directory`` None: there is no place to keep it, and every snapshot says so."""
+class Locked:
+    """A file in the directory, held open from lock to lock by one thread at a time; None: there is no directory."""
 
-    def __init__(self, directory: str | None, workspace: str) -> None:
+    def __init__(self, directory: str | None) -> None:
         self._directory = directory
-        self._workspace = workspace
-        self._spare = 0, 0  # so many entries and bytes may be added before making room is due
-        # Descriptor and path of those that are not on the disk yet, by id.
-        self._unsettled: dict[str, tuple[int, str]] = {}
+        self._fd = -1
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Meanwhile no other process changes files of this workspace through the tools. (Where the state directory
-        cannot be written, or locked, there is none of ours to wait for.)"""
-        fd = -1 if self._directory is None else self._lock_file(self._directory)
-        try:
-            if fd >= 0:
-                with contextlib.suppress(OSError):
-                    fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            if fd >= 0:
-                os.close(fd)
+    def __enter__(self) -> None:
+        while self._directory is not None:
+            if self._fd < 0:
+                self._fd = self._opened(self._directory)
+            if self._fd < 0:
+                return
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+            if os.fstat(self._fd).st_nlink:
+                return
+            self.close()  # somebody removed it: others lock another one
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     @staticmethod
-    def _lock_file(directory: str) -> int:
+    def _opened(directory: str) -> int:
         path = os.path.join(directory, "lock")
         for attempt in range(2):
             try:
@@ -79,6 +80,30 @@ class History:
             except OSError:
                 break
         return -1
+
+
+class History:
+    """Of one workspace. ``directory`` None: there is no place to keep it, and every snapshot says so."""
+
+    def __init__(self, directory: str | None, workspace: str) -> None:
+        self._directory = directory
+        self._workspace = workspace
+        self._spare = 0, 0  # so many entries and bytes may be added before making room is due
+        # Descriptor and path of those that are not on the disk yet, by id.
+        self._unsettled: dict[str, tuple[int, str]] = {}
+        self._lock: Locked | None = None
+
+    def locked(self) -> Locked:
+        """Meanwhile no other process changes files of this workspace through the tools. (Where the state directory
+        cannot be written, or locked, there is none of ours to wait for.)"""
+        if self._lock is None:
+            self._lock = Locked(self._directory)
+        return self._lock
+
+    def close(self) -> None:
+        """Harmless twice; what is asked of it afterwards opens anew what it needs."""
+        if self._lock is not None:
+            self._lock.close()
 
     # ---- adding ----
 
