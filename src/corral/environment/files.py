@@ -91,6 +91,11 @@ class FileHalf:
         other._access = self._access.remembering(stamps)
         return other
 
+    @property
+    def stamps(self) -> Stamps | None:
+        """Where it is remembered what was read."""
+        return self._access.stamps
+
     # ---- reading ----
 
     def read_bytes(self, path: AnyPath, *, limit: int | None = None) -> bytes:

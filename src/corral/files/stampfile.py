@@ -48,30 +48,40 @@ def load(store: str) -> dict[str, Fields]:
     return known
 
 
-def add(store: str, rows: Iterable[Row]) -> None:
-    """At the end. Whoever writes the file anew meanwhile is waited for, and then it is another file."""
-    text = _text(rows)
-    for _ in range(ATTEMPTS):
-        fd = os.open(store, APPEND, 0o600)
-        try:
+class Store:
+    """A file of stamps that is added to; it stays open in between."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+
+    def close(self) -> None:
+        """Harmless twice; what is added afterwards opens it again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """At the end. Whoever writes the file anew meanwhile is waited for, and then it is another file."""
+        text = _text(rows)
+        for _ in range(ATTEMPTS):
+            if self._fd < 0:
+                self._fd = os.open(self.path, APPEND, 0o600)
             with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(fd, fcntl.LOCK_EX)
-            if not _is_at(store, fd):
-                continue
-            os.write(fd, text)
-            if os.fstat(fd).st_size > ANEW_BYTES:
-                _write_anew(store)
-            return
-        finally:
-            os.close(fd)
-
-
-def _is_at(store: str, fd: int) -> bool:
-    try:
-        there, here = os.lstat(store), os.fstat(fd)
-    except FileNotFoundError:
-        return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+            try:
+                info = os.fstat(self._fd)
+                if not info.st_nlink:
+                    self.close()
+                    continue
+                os.write(self._fd, text)
+                if info.st_size + len(text) > ANEW_BYTES:
+                    _write_anew(self.path)
+                return
+            finally:
+                if self._fd >= 0:
+                    with contextlib.suppress(OSError):
+                        fcntl.flock(self._fd, fcntl.LOCK_UN)
 
 
 def _write_anew(store: str) -> None:

@@ -57,7 +57,7 @@ class Stamps:
     """Of one engine. ``store``: a file that keeps them for the next process, 24 hours at most."""
 
     def __init__(self, store: str | None = None) -> None:
-        self._store = store
+        self._store = stampfile.Store(store) if store else None
         self._lock = allocate_lock()
         self._known: dict[str, Stamp] = {}
         if store:
@@ -85,7 +85,7 @@ class Stamps:
             self._known[path] = stamp
             while len(self._known) > KEPT_AT_MOST:
                 del self._known[next(iter(self._known))]
-            if self._store and (before is None or not stamp.says_the_same(before)):
+            if self._store is not None and (before is None or not stamp.says_the_same(before)):
                 self._write([(path, list(stamp._values()))])
 
     def forget(self, path: str) -> None:
@@ -98,9 +98,15 @@ class Stamps:
 
     def _write(self, rows: list[stampfile.Row]) -> None:
         """For the next process. A full disk must not keep anybody from reading a file."""
-        if self._store and rows:
+        if self._store is not None and rows:
             with contextlib.suppress(OSError):
-                stampfile.add(self._store, rows)
+                self._store.add(rows)
+
+    def close(self) -> None:
+        """What is remembered stays; only its file is let go, until something is added to it."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
 
     def guard(self, path: str, parent: Parent) -> Callable[[], None]:
         """To be called before something else is put there."""

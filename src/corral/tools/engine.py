@@ -74,7 +74,8 @@ class Engine:
         """Harmless twice. A call after it opens anew what it needs."""
         with self._lock:
             shared, self._shared = self._shared, {}
-            self._halves = {}
+            while self._halves:
+                _let_go(self._halves.popitem()[1])
         for one in shared.values():
             if hasattr(one, "close"):
                 one.close()
@@ -124,13 +125,15 @@ class Engine:
         base = self.environment._file_half()
         with self._lock:
             if base is not self._base:  # a root was added
-                self._base, self._halves = base, {}
+                self._base = base
+                while self._halves:
+                    _let_go(self._halves.popitem()[1])
             found = self._halves.get(client)
             if found is None:
                 from corral.files.stamps import Stamps
 
                 while len(self._halves) >= CLIENTS_AT_ONCE:
-                    del self._halves[next(iter(self._halves))]
+                    _let_go(self._halves.pop(next(iter(self._halves))))
                 found = base.remembering(Stamps.kept_for(base.working_dir, client))
                 self._halves[client] = found
             return found
@@ -179,6 +182,11 @@ class Engine:
         if name not in self.offered:
             raise invalid(f"unknown tool: {name}", _nearest(name, self.offered))
         return registry.load(name)
+
+
+def _let_go(half: FileHalf) -> None:
+    if half.stamps is not None:
+        half.stamps.close()
 
 
 def _offered(names: Iterable[str] | None) -> tuple[str, ...]:
