@@ -247,9 +247,17 @@ def _literal(value: Value) -> str:
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
+_second: tuple[int, str] = (0, "")
+
+
 def _now() -> str:
-    now = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
+    global _second
+    seconds, milliseconds = divmod(int(time.time() * 1000), 1000)
+    known, text = _second
+    if known != seconds:
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        _second = seconds, text
+    return f"{text}.{milliseconds:03d}Z"
 
 
 # ---- the names of the files ----

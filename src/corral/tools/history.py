@@ -20,6 +20,8 @@ from corral.tools.limits import KB, MB, UNDO_BYTES, UNDO_ENTRIES, UNDO_FILE_BYTE
 PACKED_FROM = 16 * KB  # below that it is not worth the time
 SPARE_ENTRIES = 10  # that many more may lie there, unseen
 SPARE_BYTES = 1 * MB
+SPENT_BYTES = SPARE_BYTES // SPARE_ENTRIES
+OVER = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 HELD = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -89,6 +91,7 @@ class History:
         self._directory = directory
         self._workspace = workspace
         self._spare = 0, 0  # so many entries and bytes may be added before making room is due
+        self._spent: list[str] = []  # names of what has no room any more, to be written over
         # Descriptor and path of those that are not on the disk yet, by id.
         self._unsettled: dict[str, tuple[int, str]] = {}
         self._lock: Locked | None = None
@@ -166,9 +169,11 @@ class History:
         self._make_room(directory, len(record))
         # No temp file and no rename: what was not written to its end is found out by its digest.
         place = os.path.join(directory, name)
-        fd = os.open(place, NEW, 0o600)
+        fd, size = self._opened(directory, place)
         try:
             write_all(fd, record)
+            if size > len(record):
+                os.ftruncate(fd, len(record))
             # On its way to the disk, while the change is prepared; `settle` waits for it.
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         except BaseException:
@@ -177,6 +182,16 @@ class History:
             raise
         self._unsettled[name_id] = (fd, place)
         return name_id
+
+    def _opened(self, directory: str, place: str) -> tuple[int, int]:
+        """A new file, or one that has no room any more, under a new name: to remove one and make another costs more than
+        what is written. And the size it has."""
+        while self._spent:
+            spent = self._spent.pop()
+            with contextlib.suppress(OSError):
+                os.rename(os.path.join(directory, spent), place)
+                return os.open(place, OVER), size_in(spent)
+        return os.open(place, NEW, 0o600), 0
 
     def _make_room(self, directory: str, needed: int) -> None:
         """Now and then, and then for some more: listing, and removing right after a sync, wait for the disk."""
@@ -187,11 +202,13 @@ class History:
         kept, left = 0, UNDO_BYTES - needed
         names = sorted(self._names(directory), reverse=True)
         for name in names[: UNDO_ENTRIES - 1]:
-            left -= int(name.rpartition("-")[2])
+            left -= size_in(name)
             if left < SPARE_BYTES:
                 break
             kept += 1
-        for name in names[kept:]:
+        small = [name for name in names[kept:] if size_in(name) <= SPENT_BYTES]
+        self._spent = small[:SPARE_ENTRIES]
+        for name in set(names[kept:]).difference(self._spent):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(directory, name))
         self._spare = SPARE_ENTRIES, SPARE_BYTES
@@ -253,6 +270,10 @@ class History:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self._directory or "", name))
         return min(len(names), UNDO_ENTRIES)
+
+
+def size_in(name: str) -> int:
+    return int(name.rpartition("-")[2])
 
 
 def _packed(content: bytes) -> bytes:

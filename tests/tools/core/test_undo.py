@@ -126,6 +126,24 @@ def test_no_more_than_50_entries_and_20_mb_are_kept(room: Room, tmp_path: Path) 
         assert sum(path.stat().st_size for path in history_files(tmp_path)) <= 20 << 20
 
 
+def test_what_is_written_over_an_entry_that_went_is_whole(room: Room, tmp_path: Path) -> None:
+    """Longer and shorter than what was there, and also after somebody removed it."""
+    contents = [f"{number} " + "x" * (number * 7919 % 5000) for number in range(150)]
+    room.file("f", contents[0])
+    for number, content in enumerate(contents[1:], 1):
+        if number == 100:
+            assert room.text("undo", action="clear").startswith("cleared ")
+        assert room.call("write_file", path="f", content=content)["ok"]
+    told = room.json("undo", action="list", limit=50)["entries"]
+    assert len(told) == 50
+    for entry, content in zip(told, reversed(contents[:-1]), strict=False):
+        assert entry["size"] == len(content)
+        assert room.call("undo", action="preview", id=entry["id"])["ok"]
+    assert len(history_files(tmp_path)) <= 60
+    assert room.call("undo", action="restore", id=told[-1]["id"])["ok"]
+    assert (room.root / "f").read_text() == contents[-51]
+
+
 # ---- a batch that fails ----
 
 
