@@ -184,8 +184,8 @@ class History:
         return name_id
 
     def _opened(self, directory: str, place: str) -> tuple[int, int]:
-        """A new file, or one that has no room any more, under a new name: to remove one and make another costs more than
-        what is written. And the size it has."""
+        """A new file, or one that has no room any more, under a new name: to remove one and make another costs more
+        than what is written. And the size it has."""
         while self._spent:
             spent = self._spent.pop()
             with contextlib.suppress(OSError):
