@@ -54,6 +54,7 @@ class Store:
     def __init__(self, path: str) -> None:
         self.path = path
         self._fd = -1
+        self._owner = 0
 
     def close(self) -> None:
         """Harmless twice; what is added afterwards opens it again."""
@@ -64,6 +65,9 @@ class Store:
     def add(self, rows: Iterable[Row]) -> None:
         """At the end. Whoever writes the file anew meanwhile is waited for, and then it is another file."""
         text = _text(rows)
+        if self._owner != os.getpid():  # after a fork its lock would be one for two processes
+            self.close()
+            self._owner = os.getpid()
         for _ in range(ATTEMPTS):
             if self._fd < 0:
                 self._fd = os.open(self.path, APPEND, 0o600)

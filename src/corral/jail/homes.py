@@ -139,7 +139,7 @@ def survey_review(of: Survey, jail: NamedJail) -> Home:
     copy = _copied(of, jail, of.root, "review", ("review/changes", "review/work"), INSTEAD_OF_A_REVIEW)
     if _marks(of.host, jail, copy.layers[0].path) == "user":
         return copy
-    for name in ("tmp", "review"):
+    for name in ("tmp", "review", "masks"):
         os.makedirs(f"{ROOTS_STAGE}/{name}", 0o700, exist_ok=True)
     return copy.replace(marks="trusted", staged=f"{ROOTS_STAGE}/review")
 

@@ -46,8 +46,12 @@ class Locked:
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
         self._fd = -1
+        self._owner = 0
 
     def __enter__(self) -> None:
+        if self._owner != os.getpid():  # after a fork it would be one lock for two processes
+            self.close()
+            self._owner = os.getpid()
         while self._directory is not None:
             if self._fd < 0:
                 self._fd = self._opened(self._directory)

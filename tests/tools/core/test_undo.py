@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from cases import case
 from corral import Policy
 from corral.environment.files import FileHalf
+from corral.tools.history import Locked
 from tools.room import Room, open_room
 
 pytestmark = pytest.mark.jail
@@ -142,6 +144,37 @@ def test_what_is_written_over_an_entry_that_went_is_whole(room: Room, tmp_path: 
     assert len(history_files(tmp_path)) <= 60
     assert room.call("undo", action="restore", id=told[-1]["id"])["ok"]
     assert (room.root / "f").read_text() == contents[-51]
+
+
+def test_after_a_fork_two_processes_do_not_share_one_lock(tmp_path: Path) -> None:
+    locked = Locked(str(tmp_path))
+    with locked:
+        pass
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with locked:
+            os.write(writer, b"x")
+            time.sleep(0.3)
+        os._exit(0)
+    os.read(reader, 1)
+    started = time.monotonic()
+    with locked:
+        waited = time.monotonic() - started
+    locked.close()
+    os.close(reader)
+    os.close(writer)
+    assert os.waitpid(child, 0)[1] == 0
+    assert waited > 0.1
+
+
+def test_a_lock_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    locked = Locked(str(tmp_path / "made"))
+    for _ in range(2):
+        with locked:
+            assert (tmp_path / "made/lock").exists()
+        (tmp_path / "made/lock").unlink()
+    locked.close()
 
 
 # ---- a batch that fails ----
