@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from corral import PIPE, LocalEnvironment
 from corral.jail import keptgrounds
+from hostfacts import landlock_abi
 from jail.world import World
 
 pytestmark = pytest.mark.jail
@@ -82,3 +84,13 @@ def test_memory_that_was_left_is_freed(warm: LocalEnvironment) -> None:
     grounds = warm._gate.enclosure.grounds
     assert len(grounds.idle) <= 1
     assert warm.run(["true"]).exit_code == 0
+
+
+def test_the_rules_are_inherited_by_nobody_else(warm: LocalEnvironment) -> None:
+    grounds = warm._gate.enclosure.grounds
+    held = [
+        fd for ground in grounds.idle for _, fd in (*ground.held, *ground.places, ("rules", ground.rules))
+    ]
+    assert len(held) >= 3
+    assert not any(os.get_inheritable(fd) for fd in held if fd >= 0)
+    assert any(ground.rules >= 0 for ground in grounds.idle) == (landlock_abi() >= 1)

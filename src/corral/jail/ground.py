@@ -6,7 +6,6 @@ on the same ground; two at once never do. The ground of a named jail (stage.py) 
 
 from __future__ import annotations
 
-import _socket
 import os
 import sys
 
@@ -95,6 +94,8 @@ def furnished_ground(
     mounted there, and may have rules handed to us; ``bring`` adds descriptors that it takes along for that. ``places``
     are opened as they are seen there. ``on``: a ground it starts from. ``owners``: whom a user namespace maps our own
     ids to, in place of ourselves."""
+    import _socket
+
     draft = Draft()
     held = add_held(draft, on)
     if bring is not None:
@@ -125,7 +126,7 @@ def furnished_ground(
     try:
         said = b""
         while not said.endswith(b"\n"):  # a refusal comes in pieces
-            more, handed, _, _ = up.recvmsg(4096, _socket.CMSG_SPACE(4))
+            more, handed, _, _ = up.recvmsg(4096, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
             rules = int.from_bytes(handed[0][2], sys.byteorder) if handed else rules
             said += more
             if not more:
