@@ -34,7 +34,8 @@ void op_hand(void)
 {
     char byte = 0;
     struct iovec piece = {&byte, 1};
-    struct one_descriptor ours = {offsetof(struct one_descriptor, fd) + sizeof ours.fd, SOL_SOCKET, SCM_RIGHTS, launch.ruleset};
+    struct one_descriptor ours = {.level = SOL_SOCKET, .type = SCM_RIGHTS, .fd = launch.ruleset};
+    ours.bytes = offsetof(struct one_descriptor, fd) + sizeof ours.fd;
     struct msghdr message = {.pieces = &piece, .count = 1, .control = &ours, .control_bytes = sizeof ours};
     if (launch.ruleset < 0)
         refuse(EBADF);

@@ -82,6 +82,9 @@ class Store:
                 if info.st_size + len(text) > ANEW_BYTES:
                     _write_anew(self.path)
                 return
+            except OSError:
+                self.close()  # also what NFS says of a file that is gone; the next line opens it anew
+                raise
             finally:
                 if self._fd >= 0:
                     with contextlib.suppress(OSError):

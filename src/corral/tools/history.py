@@ -59,8 +59,9 @@ class Locked:
                 return
             with contextlib.suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
-            if os.fstat(self._fd).st_nlink:
-                return
+            with contextlib.suppress(OSError):  # what NFS says of a file that is gone
+                if os.fstat(self._fd).st_nlink:
+                    return
             self.close()  # somebody removed it: others lock another one
 
     def __exit__(self, *_: object) -> None:
