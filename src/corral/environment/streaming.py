@@ -62,8 +62,6 @@ class Streaming:
         self._stdio: Stdio = (
             Terminal(ROWS, COLUMNS) if pty else Pipes(has_input=stdin is not None, merged=merged)
         )
-        if isinstance(self._stdio, Pipes):
-            self._stdio.widen()
         try:
             self._launch = Launch(
                 entry.plan, entry.words, entry.variables, self._stdio, entry.deadline, spawn
@@ -262,6 +260,8 @@ class Streaming:
         try:
             chunk = os.read(fd, CHUNK)
             self._full = self._full % IN_A_ROW + 1 if len(chunk) == CHUNK else 0
+            if self._full:
+                self._stdio.widen()
         except BlockingIOError:
             self._full = 0
             if self._launch.ended is not None:

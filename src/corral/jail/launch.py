@@ -114,7 +114,8 @@ _leaving: list[int] = []
 
 
 def reap_leaving(*, wait: bool = False) -> None:
-    """Collect supervisors that have said their last word."""
+    """Collect supervisors that have said their last word; without waiting, up to the first that is still there: they
+    leave in turn, and that one comes last the next time."""
     for _ in range(len(_leaving)):
         try:
             pid = _leaving.pop(0)
@@ -123,6 +124,7 @@ def reap_leaving(*, wait: bool = False) -> None:
         try:
             if os.waitpid(pid, 0 if wait else os.WNOHANG)[0] == 0:
                 _leaving.append(pid)
+                return
         except ChildProcessError:
             continue  # the program collects all its children itself
 

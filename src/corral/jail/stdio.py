@@ -25,6 +25,9 @@ class Stdio:
         self.actions: list[tuple[Any, ...]] = []
         self._theirs: list[int] = []
 
+    def widen(self) -> None:
+        """Room for two of our reads, so that the command need not stand still while one is dealt with. For a flood."""
+
     def close_theirs(self) -> None:
         """Once the launcher has them, and only then do ours come to an end."""
         while self._theirs:
@@ -38,6 +41,8 @@ class Stdio:
 
 
 class Pipes(Stdio):
+    _is_wide = False
+
     def __init__(self, *, has_input: bool, merged: bool) -> None:
         super().__init__()
         try:
@@ -63,9 +68,11 @@ class Pipes(Stdio):
         self.actions += [(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)]
 
     def widen(self) -> None:
-        """Room for two of our reads, so that the command need not stand still while one is dealt with."""
+        if self._is_wide:
+            return
         import fcntl
 
+        self._is_wide = True
         try:
             fcntl.fcntl(self.output, F_SETPIPE_SZ, WIDE)
         except OSError:
