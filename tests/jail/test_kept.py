@@ -77,13 +77,13 @@ def test_runs_at_once_share_no_memory(warm: LocalEnvironment) -> None:
     assert warm.shell("test -e /dev/shm/mine").exit_code == 1
 
 
-def test_memory_that_was_left_is_freed(warm: LocalEnvironment) -> None:
-    """A scene that is not used again must go at once, not with the environment."""
+def test_what_is_thrown_away_is_let_go_and_another_one_is_made(warm: LocalEnvironment) -> None:
+    """At once, not with the environment: what was left in it is memory."""
+    before = len(os.listdir("/proc/self/fd"))
     for _ in range(40):  # more than are ever kept
         warm.shell("head -c 64K /dev/zero > /dev/shm/left", check=True)
-    grounds = warm._gate.enclosure.grounds
-    assert len(grounds.idle) <= 1
-    assert warm.run(["true"]).exit_code == 0
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert is_used_again(warm, "true")
 
 
 def test_the_rules_are_inherited_by_nobody_else(warm: LocalEnvironment) -> None:
