@@ -132,18 +132,26 @@ def test_what_is_written_over_an_entry_that_went_is_whole(room: Room, tmp_path: 
     """Longer and shorter than what was there, and also after somebody removed it."""
     contents = [f"{number} " + "x" * (number * 7919 % 5000) for number in range(150)]
     room.file("f", contents[0])
-    for number, content in enumerate(contents[1:], 1):
-        if number == 100:
-            assert room.text("undo", action="clear").startswith("cleared ")
-        assert room.call("write_file", path="f", content=content)["ok"]
-    told = room.json("undo", action="list", limit=50)["entries"]
-    assert len(told) == 50
-    for entry, content in zip(told, reversed(contents[:-1]), strict=False):
-        assert entry["size"] == len(content)
-        assert room.call("undo", action="preview", id=entry["id"])["ok"]
+
+    def write_and_look(first: int, last: int, kept: int) -> str:
+        """The id of the oldest entry."""
+        for content in contents[first:last]:
+            assert room.call("write_file", path="f", content=content)["ok"]
+        told = room.json("undo", action="list", limit=50)["entries"]
+        assert [entry["size"] for entry in told] == [
+            len(c) for c in contents[last - 2 : last - 2 - kept : -1]
+        ]
+        for entry in told:
+            assert room.call("undo", action="preview", id=entry["id"])["ok"]
+        return str(told[-1]["id"])
+
+    oldest = write_and_look(1, 140, 50)
     assert len(history_files(tmp_path)) <= 60
-    assert room.call("undo", action="restore", id=told[-1]["id"])["ok"]
-    assert (room.root / "f").read_text() == contents[-51]
+    assert room.call("undo", action="restore", id=oldest)["ok"]
+    assert (room.root / "f").read_text() == contents[89]
+    assert room.text("undo", action="clear").startswith("cleared ")
+    contents[139] = contents[89]
+    write_and_look(140, 150, 10)
 
 
 def test_after_a_fork_two_processes_do_not_share_one_lock(tmp_path: Path) -> None:
